@@ -44,6 +44,7 @@ class selections:
     from mpifed.federation.participation.selection import All as All
     from mpifed.federation.participation.selection import Biased as Biased
     from mpifed.federation.participation.selection import Cover as Cover
+    from mpifed.federation.participation.selection import PoissonSelection as PoissonSelection
     from mpifed.federation.participation.selection import Replay as Replay
     from mpifed.federation.participation.selection import UniformSelection as UniformSelection
 

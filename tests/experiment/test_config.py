@@ -207,7 +207,7 @@ HOT = "h" * 500
     ("assignments", "sentence"),
     [
         ("sede=1", "unknown key 'sede'; did you mean 'seed'?"),
-        ("selection=zzz", "unknown selection 'zzz'; the choices are all, uniform, cover, cyclic, importance, biased,"),
+        ("selection=zzz", "unknown selection 'zzz'; the choices are all, uniform, poisson, cover, cyclic, importance,"),
         ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
         ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are start, lagrangian, k0, H, t"),
         ("problem.mu=1", "unknown key 'problem.mu'; there are none here"),

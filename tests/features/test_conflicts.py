@@ -259,6 +259,10 @@ TOLD = [  # settings -> how the sentence begins
         'kernels = "torch" is wrong: attackers change their uploads in memory, so it mus',
     ),
     (ROBUST | {"kernels": "torch"}, 'kernels = "torch" is wrong: robust means are computed in memory, so it must be "'),
+    (
+        {"algorithm": "fedavg", "privacy": {"noise_multiplier": 1.0}, "kernels": "torch"},
+        'kernels = "torch" is wrong: private means are computed in memory, so it must be "auto"',
+    ),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

@@ -82,6 +82,7 @@ def test_every_column_is_written_by_some_run():
         ["algorithm=q-fedavg", "data=gaussian", "data.clients=13"],
         STUDIES["fedavg, flaky"],
         STUDIES["newton"],
+        STUDIES["scaffold, private"],
         STUDIES["fedavg, partial"],
         STUDIES["fedavg, asynchronous"],
         ["algorithm=fedavg", "data.clients=13", "system.availability=0.5"],

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.errors import UserError
+from mpifed.experiment.config import Job, experiment
+from mpifed.experiment.run import start
 from mpifed.features.privacy.accounting import GaussianRounds
 from mpifed.features.privacy.mechanisms import Release, draw_noise, find_step
+from tests.helpers.mortal import Mortal, RankDies
 
 pytest.importorskip("dp_accounting")
 
@@ -119,7 +123,6 @@ def test_weights_are_cut_to_the_largest_and_the_noise_is_that_of_the_heaviest():
 
 def statement(privacy, **words):
     """Return the ten lines of certify for these arrays."""
-    from mpifed.experiment.config import experiment
     from mpifed.experiment.housing import prepare_in_process
     from mpifed.features.privacy.feature import describe_study
 
@@ -251,3 +254,40 @@ def test_ten_lines_say_mechanism_sensitivity_composition_and_assumptions():
     replaced = statement(private)
     assert "moves the sum by 1 at most" in replaced
     assert "not amplified" in replaced
+
+
+def test_rounds_that_a_crash_makes_run_again_count_again(monkeypatch, tmp_path):
+    deaths = [5]  # in round 5; the checkpoint is of round 3, so 4 and 5 are run again
+    played = FedAvg.round
+
+    def play(self, fed, server):
+        done = played(self, fed, server)
+        if deaths and fed.round == deaths[0]:
+            deaths.pop()
+            raise RankDies
+        return done
+
+    monkeypatch.setattr(FedAvg, "round", play)
+    table = {"data": {"name": "gaussian", "clients": 20, "samples": 6, "features": 3}, "problem": "least-squares"}
+    table |= {"algorithm": STEPS, "stop": {"gradient": 0.0, "diverged": 0}, "rounds": 8, "selection": "all"}
+    table |= {
+        "checkpoint": {"every_rounds": 3, "every_seconds": 0.0},
+        "privacy": {"clip": 0.1, "noise_multiplier": 9.0},
+    }
+    result = start(Job(experiment(table), tmp_path / "out.h5", survive=True), Mortal()).result()
+    assert result.attrs["rounds_redrawn"] == 2
+    assert result.rounds["epsilon_pld"][-1] == GaussianRounds(9.0).epsilon(8 + 2, 1e-5)
+
+
+def test_control_variates_do_not_tell_how_many_clients_took_part():
+    # c⁺ = c + q mean, whoever replied: with one client, whose change is known, x after two rounds shows c
+    words = {"algorithm": {"name": "scaffold", "step": {"name": "constant", "a": 0.05}, "k0": 1}, "rounds": 2}
+    words |= {"X": X[:1], "y": Y[:1], "selection": {"name": "poisson", "share": 0.999}}
+    x, c = np.zeros(3), np.zeros(3)
+    own = np.zeros(3)
+    for _ in range(2):
+        gradient = X[0].T @ (X[0] @ x - Y[0]) / 6
+        y = x - 0.05 * (gradient - own + c)
+        new = own - c + (x - y) / 0.05
+        x, c, own = x + (y - x) / 0.999, c + 0.999 * (new - own) / 0.999, new
+    np.testing.assert_allclose(run(privacy={"clip": 1e9, "noise_multiplier": 0}, **words).x, x, rtol=1e-9)

@@ -278,10 +278,10 @@ BOUNDS = {
     "classes derived from a seam": 3,
     "proxies": 0,
     "members of the house typed Any": 0,
-    "isinstance": 214,
+    "isinstance": 215,
     "lists and texts times a condition": 0,
-    "lines of mpifed": 53_754,
-    "lines of tests": 47_910,
+    "lines of mpifed": 55_682,
+    "lines of tests": 50_060,
     "lines of benchmarks": 10_730,
 }
 
@@ -298,15 +298,15 @@ WORDS = {
     "names in -ed": 44,  # 60
     "odd docstrings": 0,  # 30
     "private names of methods": 0,  # 0
-    "private names of features": 111,  # 0
+    "private names of features": 129,  # 0
     "private names of networks": 14,  # 0
-    "files with private names": 40,  # 0
+    "files with private names": 47,  # 0
     "members of a plug-in": 8,  # 8
     "slots of hosts and servers": 7,  # 5
-    "refusing lines": 4_010,  # 2,200
+    "refusing lines": 4_187,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 417,  # 420
-    "modules with one importer": 64,  # 60
+    "modules": 428,  # 420
+    "modules with one importer": 66,  # 60
     "modules below 40 lines": 14,  # 10
 }
 

@@ -77,6 +77,8 @@ def test_sampling_amplifies_and_names_its_neighbours():
     assert GaussianRounds(1.0, 0.01).epsilon(100, DELTA) < GaussianRounds(1.0, 1.0).epsilon(100, DELTA) / 20
     assert GaussianRounds(1.0, 0.01).relation == "add or remove"
     assert GaussianRounds(1.0).relation == "replace"
+    # a client that is replaced moves a sum twice as far as one that is added
+    assert GaussianRounds(1.0).epsilon(9, DELTA) == GaussianRounds(0.5, 1.0).epsilon(9, DELTA)
     assert GaussianRounds(1.0, 0.0).epsilon(100, DELTA) == 0
 
 

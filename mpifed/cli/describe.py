@@ -24,6 +24,7 @@ from mpifed.features.attack.attacks import Attack
 from mpifed.features.compression.compress import Compress
 from mpifed.features.masks.masks import Masks
 from mpifed.features.matching import CompatibilityMatrix, build_matrix
+from mpifed.features.privacy.mechanisms import Mechanism
 from mpifed.features.privacy.private_means import PrivateMeans
 from mpifed.features.robust.means import RobustMean
 from mpifed.features.settings import Objective
@@ -112,7 +113,8 @@ def summary(family: type[Component], name: str) -> str:
 def describe_component(name: str) -> str:
     if name in TABLES:
         return describe("table", name, TABLES[name])
-    families = [family for family in KINDS.values() if name in family.names()] or [external_family(name)]
+    known: tuple[type[Component], ...] = (*KINDS.values(), Mechanism)
+    families = [family for family in known if name in family.names()] or [external_family(name)]
     return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in families)
 
 

@@ -55,15 +55,14 @@ def certify(args: argparse.Namespace) -> str:
 
 def describe_privacy(config: Experiment, result: RunRecord | None) -> str:
     """Return the privacy of a study, or of what a run has spent, in ten lines."""
-    from mpifed.experiment.housing import prepare_in_process
+    from mpifed.experiment.prepare import prepare
     from mpifed.features.privacy.feature import describe_study
 
-    parts = prepare_in_process(config)
-    spent = None
-    if result is not None:
-        spent = result.cr if parts.selector.probability is not None else int(result.clients["times_selected"].max())
-        spent += int(result.attrs.get("rounds_redrawn", 0))
-    return describe_study(parts.features, parts.setup, spent)
+    parts = prepare(Job(config), 1)
+    if result is None:
+        return describe_study(parts.features, parts.setup)
+    run = result.cr, result.clients["times_selected"], int(result.attrs.get("rounds_redrawn", 0))
+    return describe_study(parts.features, parts.setup, run)
 
 
 def check_options(args: argparse.Namespace, config: Experiment, result: RunRecord | None) -> None:

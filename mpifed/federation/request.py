@@ -59,6 +59,10 @@ class Request(msgspec.Struct, eq=False):
         """Return how many of m clients it calls."""
         return m if self.to is None else len(self.to)
 
+    def find_model(self, shape: tuple[int, ...]) -> Array | None:
+        """Return the model that clients receive: the first array of this shape; None without one."""
+        return next((a for a in self.args if np.shape(a) == shape), None)
+
 
 class ReplyLayout(NamedTuple):
     """Shapes of the arrays of a client's reply, and their names if the reply is a dict."""

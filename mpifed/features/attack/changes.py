@@ -20,8 +20,8 @@ def find_origin(request: Request, setup: RunSpec) -> Array | float:
     """Return the received model (n,) of which uploads are changes, or 0 for uploads that are no models."""
     if setup.algorithm.upload.content != "model":
         return NOWHERE
-    models = (a for a in request.args if np.shape(a) == setup.shared_start.shape)
-    return next(models, NOWHERE)
+    x = request.find_model(setup.shared_start.shape)
+    return NOWHERE if x is None else x
 
 
 def check_vectors(reply: object, request: Request, setup: RunSpec) -> Array:

@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.parts import import_accounting
-from mpifed.core.arrays import to_numpy
 from mpifed.core.discrete_noise import MIN_STEPS, entropy_words, make_discrete_gaussian, seeded_words
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
@@ -167,8 +166,7 @@ class DistributedDiscreteGaussian(Mechanism, tag="distributed-discrete-gaussian"
         """Return the integers (c, d) that clients send."""
         step, noise, longest, bits, shared = plan.tolist()
         f = batch.f
-        rows = to_numpy(rows)
-        rows *= to_numpy(scale) / step
+        rows *= scale / step
         d = round_up_to_power(rows.shape[1])
         result = np.empty((len(rows), d))
         signs = draw_signs(int(shared), rows.shape[1])
@@ -183,7 +181,7 @@ class DistributedDiscreteGaussian(Mechanism, tag="distributed-discrete-gaussian"
             if noise:
                 rounded += draw_rows(noise, rounded.shape, None if words is None else words[some])
             result[some] = wrap(rounded, int(bits))
-        return f.xp.asarray(result)
+        return result
 
     def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
         """Return the sum (N,) for the integers (d,) that clients sent together: their noise is in it."""

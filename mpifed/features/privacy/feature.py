@@ -16,7 +16,7 @@ from mpifed.features.privacy.accounting import PrivateRounds, solve_noise_multip
 from mpifed.features.privacy.conflicts import PRIVATE_MEANS
 from mpifed.features.privacy.mechanisms import SumSizes
 from mpifed.features.privacy.private_means import PrivateMeans
-from mpifed.features.privacy.statement import describe_privacy
+from mpifed.features.privacy.statement import describe_neighbours, describe_privacy
 from mpifed.features.privacy.transform import ClippedSums, Noise
 from mpifed.federation.callback import Callback, ClientTable
 from mpifed.federation.participation.selection import Selector
@@ -66,8 +66,7 @@ class ClientPrivacy(Plugin, Callback):
         sums = ClippedSums(setup, self.table, self.layers)
         if fed is not None:
             fed.plays_empty_rounds = True  # an empty sum has noise too
-            self.sizes = self.find_sizes(setup)
-            sums.serve(self.find_noise(sums.weights), fed.schedule, self.sizes)
+            sums.serve(self.find_noise(setup, sums.weights), fed.schedule, self.sizes)
             self.sums = sums
         return [sums]
 
@@ -83,8 +82,9 @@ class ClientPrivacy(Plugin, Callback):
         numbers = setup.algorithm.upload.vectors * setup.shared_start.size
         return SumSizes(numbers, fewest, most, 0 if masks is None else masks.bits)
 
-    def find_noise(self, weights: Array | None) -> Noise:
+    def find_noise(self, setup: RunSpec, weights: Array | None) -> Noise:
         """Return the noise of the run, and what its sums are divided by; solve for the multiplier where ε is given."""
+        self.sizes = self.find_sizes(setup)
         probability = self.selector.probability
         share = self.selector.size / self.m if probability is None else probability
         total = float(self.m if weights is None else weights.sum())
@@ -95,17 +95,18 @@ class ClientPrivacy(Plugin, Callback):
 
         if z is None:
             assert self.table.epsilon is not None
-            planned = self.config.rounds if probability is not None else self.count_rounds_of_one()
-            z = solve_noise_multiplier(make_rounds, self.table.epsilon, self.table.delta, planned)
+            z = solve_noise_multiplier(make_rounds, self.table.epsilon, self.table.delta, self.count_ahead())
         self.rounds = make_rounds(z)
         count = 0.0
-        if self.table.quantile is not None:
+        if self.table.quantile is not None and z:
             count = share * self.m / 20 if self.table.count_noise is None else self.table.count_noise
-            count, z = (count, split_multiplier(z, count)) if z else (0.0, z)
+            z = split_multiplier(z, count)
         return Noise(z, count, share * total, share * self.m)
 
-    def count_rounds_of_one(self) -> int:
-        """Return how often the client that is selected most often is, in all rounds planned."""
+    def count_ahead(self) -> int:
+        """Return the rounds to account for of all that are planned, as ``count_spent`` does of those that were run."""
+        if self.selector.probability is not None:
+            return self.config.rounds
         times = np.zeros(self.m, np.int64)
         for round in range(1, self.config.rounds + 1):
             selected = self.selector.select(round, 0)
@@ -113,6 +114,8 @@ class ClientPrivacy(Plugin, Callback):
         return int(times.max())
 
     def notes(self) -> Iterator[str]:
+        if self.table.guarantee().holds:
+            yield describe_neighbours(self.selector.probability)
         if self.table.quantile is not None and not self.table.noise_multiplier and self.table.epsilon is None:
             yield "privacy.quantile: the bound follows exact counts, for there is no noise"
 
@@ -121,31 +124,28 @@ class ClientPrivacy(Plugin, Callback):
         return {}
 
     def on_evaluate(self, fed: Federation, x: Array) -> dict[str, float | ClientTable]:
-        spent = self.spent_rounds(fed)
-        delta = self.table.delta
+        spent = self.count_spent(fed.round, fed.times_selected, self.replayed if fed.round else 0)
         columns: dict[str, float | ClientTable] = {}
         if self.rounds.noise_multiplier:
             # the last one is exact; those before are rounded up, or they would cost as much as the rounds
             spend = self.rounds.epsilon if fed.round == self.config.rounds else self.rounds.epsilon_bound
-            columns |= {f"epsilon_{by}": spend(spent, delta, by) for by in self.rounds.accountants}
+            columns |= {f"epsilon_{by}": spend(spent, self.table.delta, by) for by in self.rounds.accountants}
         if self.table.quantile is not None:
             columns["clip"] = self.sums.bound
         return columns
 
-    def spent_rounds(self, fed: Federation) -> int:
+    def count_spent(self, rounds: int, times_selected: Array, replayed: int) -> int:
         """Return the rounds to account for: all under Poisson sampling, else those of the client with most."""
-        mine = fed.round if self.selector.probability is not None else int(fed.times_selected.max())
-        return mine + (self.replayed if fed.round else 0)
+        return replayed + (rounds if self.selector.probability is not None else int(times_selected.max()))
 
 
-def describe_study(features: Iterable[Plugin], setup: RunSpec, spent: int | None) -> str:
-    """Return the privacy of a study with a table [privacy] in ten lines, after its rounds or those ``spent``."""
+def describe_study(features: Iterable[Plugin], setup: RunSpec, run: tuple[int, Array, int] | None = None) -> str:
+    """Return the privacy of a study in ten lines: after its ``run``, as ``count_spent`` takes it, or all rounds."""
     plugin = next(one for one in features if isinstance(one, ClientPrivacy))
     sums = plugin.transforms(setup, None)[0]
-    plugin.sizes = plugin.find_sizes(setup)
-    noise = plugin.find_noise(sums.weights)
-    planned = plugin.count_rounds_of_one() if plugin.rounds.probability is None else plugin.config.rounds
-    return describe_privacy(plugin.table, noise, plugin.rounds, planned if spent is None else spent, sums.heaviest)
+    noise = plugin.find_noise(setup, sums.weights)
+    spent = plugin.count_ahead() if run is None else plugin.count_spent(*run)
+    return describe_privacy(plugin.table, noise, plugin.rounds, spent, sums.heaviest)
 
 
 def find_layers(setup: RunSpec, data: Dataset) -> tuple[slice, ...]:

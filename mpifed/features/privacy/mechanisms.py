@@ -1,7 +1,7 @@
 """Mechanisms of [privacy]: how the sum of clipped changes gets its noise, and what that guarantees."""
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -62,25 +62,24 @@ class Mechanism(Component):
     spent: ClassVar[str]  # which columns say what ε is spent
     under_masks: ClassVar[bool] = False  # whether clients send integers, which [masks] adds up modulo 2^bits
 
+    @abstractmethod
     def rounds(self, multiplier: float, probability: float | None, sums: SumSizes) -> PrivateRounds:
         """Return what the rounds of a run release, to account for; ``probability`` of Poisson sampling, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def plan(self, release: Release, sums: SumSizes, dtype: np.dtype[np.floating]) -> Array:
         """Return what clients need to know of a sum; the first number is the step of their grid, 0 for none."""
-        return np.zeros(1)
 
+    @abstractmethod
     def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
         """Return what clients send for their vectors, the rows (c, N), of which ``scale`` makes clipped ones.
 
         It may write into ``rows``. ``seed`` is privacy.noise_seed.
         """
-        rows *= scale
-        return rows
 
+    @abstractmethod
     def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
         """Return the noisy sum (N,) of N ``numbers`` of clipped vectors for the sum ``total`` that arrived."""
-        return total
 
 
 class GaussianNoise(Mechanism, tag="gaussian"):
@@ -118,8 +117,7 @@ class GaussianNoise(Mechanism, tag="gaussian"):
     def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
         step = float(plan[0])
         rows *= scale / step if step else scale
-        trunc: Callable[[Array], Array] = batch.f.xp.trunc
-        return trunc(rows) if step else rows
+        return np.trunc(rows) if step else rows
 
     def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
         return total * (float(plan[0]) or 1.0) + draw_noise(numbers, release.deviation, release.rng)

@@ -19,7 +19,7 @@ class PrivateMeans(StudyTable, kw_only=True):
         Δ_i ← Δ_i min(1, C/‖Δ_i‖),    mean = (Σ_S w_i Δ_i + N(0, (z C max w_i)²))/D,
 
     where all arrays of an upload are one vector. D is the number of clients that is expected, m times
-    selection.probability where that is "poisson", else the number selected; with weights what they are expected to add
+    selection.share where selection is "poisson", else the number selected; with weights what they are expected to add
     up to. per = "layer" clips each of L layers of a network to C/√L. Weights above max_weight are cut to it.
 
     With ``quantile`` = γ the bound C, at first clip, follows the share b of clients that are not clipped:

@@ -22,7 +22,10 @@ def list_statements(
     moved = table.clip * heaviest * (1 if poisson else 2)
     deviation = noise.multiplier * table.clip * heaviest
     yield "mechanism", f"{table.mechanism.label()}: noise of deviation {deviation:.4g} on each number of a round's sum"
-    yield "sensitivity", f"a client moves the sum by {moved:.4g} at most in the 2-norm; {describe_neighbours(rounds)}"
+    yield (
+        "sensitivity",
+        f"a client moves the sum by {moved:.4g} at most in the 2-norm; {describe_neighbours(rounds.probability)}",
+    )
     yield "clipping", describe_clipping(table)
     yield "mean", f"the sum over {noise.weight:.6g}, {'expected' if poisson else 'whoever replies'}"
     yield "sampling", describe_sampling(rounds)
@@ -34,9 +37,9 @@ def list_statements(
     yield "assumes", "clip, rounds, selection and weights do not come from the data; other runs on them add to ε"
 
 
-def describe_neighbours(rounds: PrivateRounds) -> str:
-    """Return the neighbouring relation in words."""
-    if rounds.probability is None:
+def describe_neighbours(probability: float | None) -> str:
+    """Return the neighbouring relation in words, with Poisson sampling of this probability or without (None)."""
+    if probability is None:
         return "neighbours differ in all data of one client (replace)"
     return "neighbours have one client more or less (add or remove)"
 
@@ -64,5 +67,4 @@ def describe_budget(table: PrivateMeans, rounds: PrivateRounds, spent: int) -> s
         return "no noise, no privacy: noise_multiplier = 0"
     words = {"pld": "loss distributions", "rdp": "Rényi divergences"}
     spends = (f"{rounds.epsilon(spent, table.delta, by):.4g} by {words[by]}" for by in rounds.accountants)
-    budget = f"ε = {', '.join(spends)}, at δ = {table.delta:g}"
-    return f"{spent} rounds with z = {z:.4g}: {budget}"
+    return f"{spent} rounds with z = {z:.4g}: ε = {', '.join(spends)}, at δ = {table.delta:g}"

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.arrays import namespace
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
@@ -61,14 +60,14 @@ class ClippedSums(Transform):
         self.heaviest = 1.0 if self.weights is None else float(self.weights.max())
         self.noise = Noise(0.0, 0.0, 1.0, 1.0)
         self.schedule: Schedule | None = None  # of the server
-        self.sums = SumSizes(0, 1, 1)
+        self.sizes = SumSizes(0, 1, 1)
         self.released = -1  # the round of the last mean
 
-    def serve(self, noise: Noise, schedule: Schedule, sums: SumSizes) -> None:
+    def serve(self, noise: Noise, schedule: Schedule, sizes: SumSizes) -> None:
         """Make this the server's end, with the noise of the run and the sizes of its sums."""
         self.noise = noise
         self.schedule = schedule
-        self.sums = sums
+        self.sizes = sizes
 
     @property
     def bound(self) -> float:
@@ -93,7 +92,7 @@ class ClippedSums(Transform):
         self.refuse(request, cost)
         self.released = request.key[0]
         release = self.release(request.key)
-        plan = self.table.mechanism.plan(release, self.sums, self.setup.start.dtype)
+        plan = self.table.mechanism.plan(release, self.sizes, self.setup.start.dtype)
         self.mark(request, np.array([self.bound, *plan]))
 
     def refuse(self, request: Request, cost: MessageCost) -> None:
@@ -106,10 +105,10 @@ class ClippedSums(Transform):
             raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
         if not self.schedule.again or request.to is not self.schedule.selected:
             raise UserError(f"{name}it asks others than the selected clients for {request.method}")
-        if request.count(self.setup.m) < self.sums.fewest:
+        if request.count(self.setup.m) < self.sizes.fewest:
             raise UserError(
                 f"privacy cannot be used here: {request.count(self.setup.m)} clients reply in round {request.key[0]}, "
-                f"and the noise is sized for {self.sums.fewest}"
+                f"and the noise is sized for {self.sizes.fewest}"
             )
         if self.released == request.key[0]:
             raise UserError(f"{name}its rounds take more than one mean, and ε counts one a round")
@@ -127,7 +126,7 @@ class ClippedSums(Transform):
         rows = self.join_changes(request, parts)
         scale, fits = self.shorten(rows, float(data[0]), bool(plan[0]))
         if self.weights is not None:
-            scale = scale * namespace(rows).asarray(self.weights[batch.f.ids])[:, None]
+            scale = scale * self.weights[batch.f.ids][:, None]
         numbers = rows.shape[1]
         rows = self.table.mechanism.protect(batch, rows, scale, plan, self.table.noise_seed)
         rows = rows.astype(parts[0].dtype, copy=False)
@@ -144,21 +143,19 @@ class ClippedSums(Transform):
 
     def join_changes(self, request: Request, parts: tuple[Array, ...]) -> Array:
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
-        x = self.find_model(request, parts)
-        xp = namespace(parts[0])
+        x = self.find_origin(request, parts)
         if x is not None:
-            return (parts[0] - x).reshape(len(parts[0]), -1).astype(np.float64, copy=False)
+            return (parts[0] - x).astype(np.float64, copy=False)
         flat = [part.reshape(len(part), -1) for part in parts]
-        return xp.concat(flat, axis=1).astype(np.float64, copy=False)  # a copy: what the method returned stays
+        return np.concatenate(flat, axis=1).astype(np.float64, copy=False)  # a copy: what the method returned stays
 
-    def find_model(self, request: Request, parts: tuple[Array, ...] = ()) -> Array | None:
-        """Return the model that clients of a request get and upload anew; None if they upload changes."""
+    def find_origin(self, request: Request, parts: tuple[Array, ...] = ()) -> Array | None:
+        """Return the model (n,) that clients of a request get and upload anew; None if they upload changes."""
         if self.setup.algorithm.upload.content == "change":
             return None
-        shape = parts[0].shape[1:] if parts else None
-        models = (x for x in request.args if np.ndim(x) and (shape is None or np.shape(x) == shape))
-        x = next(models, None)
-        if x is None or len(parts) > 1:
+        shape = self.setup.shared_start.shape
+        x = request.find_model(shape)
+        if x is None or len(parts) > 1 or any(part.shape[1:] != shape for part in parts):
             raise UserError(
                 f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of "
                 "one model that clients were sent"
@@ -168,22 +165,21 @@ class ClippedSums(Transform):
     def shorten(self, rows: Array, bound: float, exactly: bool) -> tuple[Array, Array]:
         """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and who needs none (c,)."""
         longest = bound * (1 - ROUNDING) if exactly else bound
-        xp = namespace(rows)
-        size = xp.sqrt(xp.vecdot(rows, rows))
+        size = np.sqrt(np.vecdot(rows, rows))
         # a row that is not finite cannot be shortened, and sent as it is would reveal that this client diverged
-        bad = ~xp.isfinite(size)
+        bad = ~np.isfinite(size)
         if bad.any():
             rows[bad] = 0.0
             size[bad] = 0.0
         fits = size <= bound
         if not self.layers:
-            return (longest / xp.maximum(size, xp.asarray(longest)))[:, None], fits
-        scale = xp.empty_like(rows)
+            return (longest / np.maximum(size, longest))[:, None], fits
+        scale = np.empty_like(rows)
         count = len(self.layers) * (rows.shape[1] // self.setup.shared_start.size)
         for k in range(0, rows.shape[1], self.setup.shared_start.size):
             for layer in self.layers:
                 part = rows[:, k + layer.start : k + layer.stop]
-                least = xp.maximum(xp.sqrt(xp.vecdot(part, part)), xp.asarray(longest / math.sqrt(count)))
+                least = np.maximum(np.sqrt(np.vecdot(part, part)), longest / math.sqrt(count))
                 scale[:, k + layer.start : k + layer.stop] = (longest / math.sqrt(count) / least)[:, None]
         return scale, fits
 
@@ -200,8 +196,8 @@ class ClippedSums(Transform):
         release = self.release(request.key)
         counted = total[: len(total) - (self.table.quantile is not None)]
         mean = self.table.mechanism.add_noise(counted, release, data[1:], numbers) / self.noise.weight
-        x = self.find_model(request)
-        reply.rows = (mean if x is None else x.reshape(-1) + mean).astype(reply.rows.dtype)
+        x = self.find_origin(request)
+        reply.rows = (mean if x is None else x + mean).astype(reply.rows.dtype)
         reply.layout = layout
         reply.count = 1  # a mean over one, by which the server divides
         if self.table.quantile is not None:
@@ -210,9 +206,7 @@ class ClippedSums(Transform):
     def find_layout(self, request: Request, reply: Reply) -> ReplyLayout:
         """Return the layout of what the method uploads, also of a round in which nobody was selected."""
         if reply.layout is None or not reply.layout.shapes:
-            x = self.find_model(request)
-            vectors = self.setup.algorithm.upload.vectors
-            return ReplyLayout((self.setup.shared_start.shape if x is None else x.shape,) * vectors)
+            return ReplyLayout((self.setup.shared_start.shape,) * self.setup.algorithm.upload.vectors)
         if not self.extra:
             return reply.layout
         return ReplyLayout(reply.layout.shapes[:-1], reply.layout.names[:-1])
@@ -226,9 +220,8 @@ class ClippedSums(Transform):
         """Move the bound by the clients that it fits, counted less one half each, with noise."""
         assert self.table.quantile is not None
         share = 0.5 + (count + draw_half_steps(self.noise.counting, rng)) / self.noise.clients
-        self.server_state[CLIP] = np.asarray(
-            self.bound * math.exp(-self.table.clip_rate * (share - self.table.quantile))
-        )
+        factor = math.exp(-self.table.clip_rate * (share - self.table.quantile))
+        self.server_state[CLIP] = np.asarray(self.bound * factor)
 
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:

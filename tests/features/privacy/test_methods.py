@@ -71,7 +71,7 @@ def test_a_method_that_uploads_changes_runs_as_without_and_short_ones_have_a_sho
     def measure(self, request, reply):
         decode(self, request, reply)
         if self.name in request.transforms:
-            x = self.find_model(request)
+            x = self.find_origin(request)
             lengths.append(np.linalg.norm(reply.rows.ravel() - (0 if x is None else x)))
 
     monkeypatch.setattr(ClippedSums, "decode", measure)

@@ -187,9 +187,9 @@ class PartsAtHome(Transform):
         vectors = [part for part in parts if part.shape[1:] == self.home.shape]
         if vectors:
             kept = self.kept_rows()
-            rows = vectors[0][:, self.home]
+            rows = vectors[0].compress(self.home, axis=1)
             kept[batch.picks] = kept[batch.picks] + rows if self.adds_changes else rows
-        cut = [part[:, self.shared] if part.shape[1:] == self.home.shape else part for part in parts]
+        cut = [part.compress(self.shared, axis=1) if part.shape[1:] == self.home.shape else part for part in parts]
         return self.restore_state(batch.state, new), join_reply(upload, tuple(cut))
 
     def restore_state(self, before: Any, new: Any) -> Any:
@@ -203,8 +203,9 @@ class PartsAtHome(Transform):
     def split_gradient(self, sums: dict[str, Array]) -> dict[str, Array]:
         """Return evaluated sums with ∇f_i of what travels, and ‖∇f_i‖² of the rest: (c,)."""
         gradient = sums[GRADIENT]
-        own = gradient[:, self.home]
-        return sums | {GRADIENT: gradient[:, self.shared], AT_HOME: np.vecdot(own, own)}
+        # compress returns rows that lie in one piece; [:, home] does not, and then a sum along a row has other last bits
+        own = gradient.compress(self.home, axis=1)
+        return sums | {GRADIENT: gradient.compress(self.shared, axis=1), AT_HOME: np.vecdot(own, own)}
 
     def decode(self, request: Request, reply: Reply) -> None:
         """Put zeros where uploads have been cut."""

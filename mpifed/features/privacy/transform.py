@@ -145,9 +145,11 @@ class ClippedSums(Transform):
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
         x = self.find_origin(request, parts)
         if x is not None:
-            return (parts[0] - x).astype(np.float64, copy=False)
-        flat = [part.reshape(len(part), -1) for part in parts]
-        return np.concatenate(flat, axis=1).astype(np.float64, copy=False)  # a copy: what the method returned stays
+            rows = parts[0] - x
+        else:
+            rows = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)  # what the method returned stays
+        # rows in one piece, whatever the uploads are: the last bit of a norm depends on how a row lies in memory
+        return rows.astype(np.float64, order="C", copy=False)
 
     def find_origin(self, request: Request, parts: tuple[Array, ...] = ()) -> Array | None:
         """Return the model (n,) that clients of a request get and upload anew; None if they upload changes."""

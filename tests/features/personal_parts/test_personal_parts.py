@@ -142,3 +142,14 @@ def test_a_run_starts_from_the_model_of_one_with_parts_at_home(tmp_path):
     again = run(start=str(path), rounds=0)
     assert (head(again.personal) == head(run(rounds=0).personal)).all()
     assert (body(again.x) == body(mpifed.load(path).x)).all()
+
+
+@pytest.mark.parametrize("name", ["fedavg", "scaffold", "fedrep"])
+@pytest.mark.parametrize("privacy", [None, {}, {"per": "layer"}], ids=["plain", "flat", "layer"])
+def test_who_shares_a_block_changes_no_bit(name, privacy):
+    """Rows of uploads without what stays lie in memory as those of a client alone, so that their norms are the same."""
+    if privacy is not None:
+        privacy = {"clip": 0.01, "noise_multiplier": 0.5, "noise_seed": 3} | privacy
+    alone, together = (run(name, privacy=privacy, block_bytes=size) for size in (1, 10_000_000))
+    assert np.array_equal(alone.x, together.x)
+    assert alone.rounds["grad_norm_sq"].tolist() == together.rounds["grad_norm_sq"].tolist()

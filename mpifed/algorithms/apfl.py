@@ -42,7 +42,7 @@ class APFL(FedAvg, tag="apfl"):
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
         """Take k0 local steps of both models, or at most ``most`` for each client, and upload w_i."""
-        w = x
+        w = f.point(x, 2 * self.full_steps(), vectors=3)
         v = client.v
         memory = None
         memory_v = None
@@ -51,7 +51,8 @@ class APFL(FedAvg, tag="apfl"):
             g = self.alpha * batch.grad(self.mixture(v, w))
             v, memory_v = self.optimizer.step(v, g, self.rate(f, gamma), memory_v)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-        return Client(w, v), w
+        w = f.array(w)
+        return Client(w, f.array(v)), w
 
     def mixture(self, v: Array, w: Array) -> Array:
         return self.alpha * v + (1 - self.alpha) * w

@@ -51,11 +51,12 @@ class Ditto(FedAvg, tag="ditto"):
 
     def train_personal(self, f: Local, theta: Array, x: Array) -> Array:
         """Return the personal models after ``inner`` steps near x: (c, n)."""
+        theta = f.point(theta, 0 if self.batch_size or not self.optimizer.spans() else self.inner, vectors=2)
         memory = None
         for j, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)
             theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.inner) * has, memory)
-        return theta
+        return f.array(theta)
 
     def personal_models(self, f: Local, client: Any) -> Array:
         return client.theta

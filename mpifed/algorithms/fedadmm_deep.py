@@ -1,6 +1,7 @@
 """FedADMM for networks, Algorithm 1 of Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning
 framework with adaptivity to system heterogeneity", arXiv:2204.03529 (2022)."""
 
+import math
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -72,9 +73,10 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     def descend(self, f: Local, client: Client, w: Array) -> Array:
         """Return the local models after all epochs: (c, n)."""
-        theta = f.xp.broadcast_to(w, client.pi.shape)
+        steps = 0 if self.batch_size or not self.optimizer.spans() else math.ceil(self.epochs)
+        theta = f.point(f.xp.broadcast_to(w, client.pi.shape), steps, vectors=3)
         memory = None
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
-        return theta
+        return f.array(theta)

@@ -47,12 +47,16 @@ class LocalSteps(LocalEpochs):
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
         """Take k0 local steps from the server's model, or at most ``most`` for each client, and upload w_i."""
-        w = self.first_point(client, x)
+        w = f.point(self.first_point(client, x), self.full_steps())
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
+        w = f.array(w)
         return (client._replace(w=w) if self.keeps_models() else client), w
+
+    def full_steps(self) -> int:
+        return super().full_steps() if self.optimizer.spans() else 0
 
     def keeps_models(self) -> bool:
         return self.aggregate == "all"  # whether clients keep their last local models

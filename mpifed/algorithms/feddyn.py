@@ -69,10 +69,11 @@ class FedDyn(LocalEpochs, tag="feddyn"):
 
     def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
         """Return the local models after all steps: (c, n)."""
-        theta = f.xp.broadcast_to(x, client.h.shape)
+        steps = self.full_steps() if self.optimizer.spans() else 0
+        theta = f.point(f.xp.broadcast_to(x, client.h.shape), steps, vectors=3)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
             g = batch.grad(theta) - client.h + self.alpha * (theta - x)
             theta, memory = self.optimizer.step(theta, g, gamma, memory)
-        return theta
+        return f.array(theta)

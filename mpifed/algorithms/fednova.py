@@ -49,7 +49,7 @@ class FedNova(LocalSteps, tag="fednova"):
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
         """Upload d_i and ‖a_i‖₁: n + 1 numbers."""
-        w = x
+        w = f.point(x, self.full_steps())
         memory = None
         a = f.zeros(1)
         memory_a = None
@@ -58,4 +58,4 @@ class FedNova(LocalSteps, tag="fednova"):
             w, memory = self.iterate(batch, w, x, gamma, memory)
             a, memory_a = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), memory_a)
         # a schedule may come down to γ = 0: then w_i = x, and d_i is 0
-        return client, ((w - x) / f.xp.where(a < 0, -a, 1.0), -a[:, 0])
+        return client, (f.array(w - x) / f.xp.where(a < 0, -a, 1.0), -a[:, 0])

@@ -56,6 +56,7 @@ class FedPD(Algorithm, tag="fedpd"):
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Run k0 iterations, each from the global model x, and upload z_i."""
         pi = client.pi
+        x = f.point(x, 1 + self.k0 * (self.inner - 1) if self.optimizer.spans() else 0, vectors=2)
         first = self.data_grad(f, x)
         for j in range(self.k0):
             gamma = self.step.gamma(k + j, self.k0, f.samples)
@@ -66,7 +67,8 @@ class FedPD(Algorithm, tag="fedpd"):
                 g = self.data_grad(f, w) if inner else first
                 w, memory = self.optimizer.step(w, g + pi + (w - x) / self.eta, gamma, memory)
             pi = pi + (w - x) / self.eta
-        z = w + self.eta * pi
+        pi = f.array(pi)
+        z = f.array(w) + self.eta * pi
         return Client(pi=pi, z=z), z
 
     def data_grad(self, f: Local, w: Array) -> Array:

@@ -36,6 +36,9 @@ class FedProx(FedAvg, tag="fedprox"):
     def sample_gradients(self, d: Array) -> Array:
         return self.inner * super().sample_gradients(d)
 
+    def full_steps(self) -> int:
+        return self.inner * super().full_steps()
+
     def keeps_models(self) -> bool:
         return self.begin == "own" or super().keeps_models()
 

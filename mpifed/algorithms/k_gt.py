@@ -59,10 +59,10 @@ class KGT(GraphAlgorithm, tag="k-gt"):
         return server
 
     def train(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
-        w = client.x
+        w = f.point(client.x, self.k0, vectors=2)
         for _ in range(self.k0):
             w = w - gamma * (f.grad(w) + client.c)
-        return client._replace(z=(client.x - w) / (self.k0 * gamma or 1.0)), None
+        return client._replace(z=(client.x - f.array(w)) / (self.k0 * gamma or 1.0)), None
 
     def track(self, f: Local, client: Client, x: Array, z: Array, gamma: float) -> tuple[Client, None]:
         return Client(x=x - self.k0 * gamma * rate_at(self.eta, f) * z, c=client.c - client.z + z, z=client.z), None

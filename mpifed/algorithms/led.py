@@ -57,10 +57,10 @@ class LED(GraphAlgorithm, tag="led"):
 
     def train(self, f: Local, client: Client, alpha: float) -> tuple[Client, None]:
         correction = rate_at(self.beta or 1 / (2 * self.tau), f, k0=self.tau) * client.y
-        x = client.x
+        x = f.point(client.x, self.tau, vectors=2)
         for j in range(self.tau):
             x = x - rate_at(self.alpha or alpha, f, j, self.tau) * f.grad(x) - correction
-        return client._replace(x=x), None
+        return client._replace(x=f.array(x)), None
 
     def correct(self, f: Local, client: Client, mixed: Array) -> tuple[Client, None]:
         return Client(x=mixed, y=client.y + client.x - mixed), None

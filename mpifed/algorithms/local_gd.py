@@ -43,7 +43,7 @@ class LocalGD(Algorithm, tag="local-gd"):
         return server._replace(x=fed.estimate(server.x, of=fed.arrivals()))
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float) -> tuple[Client, Array]:
-        w = x
+        w = f.point(x, self.k0)
         for j in range(self.k0):
             w = w - rate_at(self.gamma or gamma, f, j, self.k0) * f.grad(w)
-        return client, w
+        return client, f.array(w)

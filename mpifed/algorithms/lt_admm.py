@@ -61,11 +61,11 @@ class LTADMM(GraphAlgorithm, tag="lt-admm"):
         return server
 
     def train(self, f: Local, client: Client, gamma: float, beta: float) -> tuple[Client, None]:
-        x = client.x
+        x = f.point(client.x, self.tau, vectors=2)
         correction = rate_at(self.beta or beta, f, k0=self.tau) * (client.a + client.apart)
         for j in range(self.tau):
             x = x - rate_at(self.gamma or gamma, f, j, self.tau) * f.grad(x) - correction
-        return client._replace(x=x), None
+        return client._replace(x=f.array(x)), None
 
     def compare(self, f: Local, client: Client, total: Array) -> tuple[Client, None]:
         apart = f.neighbours * client.x - total

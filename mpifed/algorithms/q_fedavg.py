@@ -1,6 +1,7 @@
 """q-FedAvg, Algorithm 2 of T. Li, M. Sanjabi, A. Beirami, V. Smith, "Fair resource allocation in federated learning",
 arXiv:1905.10497 (2020)."""
 
+import math
 from typing import Annotated, Any
 
 import numpy as np
@@ -94,12 +95,13 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         """Upload f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr, divided by top^q: n + 1 numbers."""
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
         lr = rate_at(self.lr, f, k0=self.epochs or self.k0)
-        w = x
+        steps = 0 if self.batch_size or not self.optimizer.spans() else math.ceil(self.epochs) or self.k0
+        w = f.point(x, steps)
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
         lr = lr or 1.0  # a schedule may come down to 0: then w_i = x
-        d = (x - w) / lr
+        d = (x - f.array(w)) / lr
         weight = F**self.q
         return client, (weight[:, None] * d, self.q * F ** (self.q - 1) / top * squared_norms(d) + weight / lr)
 

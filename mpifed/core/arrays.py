@@ -54,6 +54,8 @@ def namespace(array: Any) -> Any:
         return np
     if is_tensor(array):
         return device_namespace(array.device)
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
     from array_api_compat import array_namespace
 
     return array_namespace(array)

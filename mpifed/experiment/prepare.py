@@ -66,7 +66,7 @@ def prepare(
         first, nodes = split_start_model(x, (data.m, first.size), config)
     if config.stop.by or config.stop.accuracy:
         config.stop.check_roles(data.role, data.validation)
-    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes)
+    setup = RunSpec(problem, config.algorithm, config.seed, data.m, first, block.bytes, nodes=nodes, space=config.space)
     losses = data.validation is not None or config.stop.by_test
     setup = setup._replace(role=data.role, validation=data.validation, test_loss=losses)
     if count is not None:

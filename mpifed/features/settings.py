@@ -152,6 +152,13 @@ class Experiment(StudyTable, kw_only=True):
             "cuda: PyTorch on a GPU; torch: PyTorch on the CPU"
         ),
     ] = "auto"
+    space: Annotated[
+        Literal["auto", "samples", "parameters"],
+        Meta(
+            description="where local steps of linear models with all samples are computed: on the scores of samples or "
+            "on the parameters; auto: on the scores where clients have so few samples that it costs less"
+        ),
+    ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
         True
     )

@@ -20,12 +20,14 @@ from mpifed.federation.local_transform import (
     LocalTransform,
     Steps,
     StreamKey,
+    changes_steps,
     find_neighbour_counts,
     multiply_block_factors,
     multiply_factors,
 )
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.plan import MiniBatches
+from mpifed.kernels.sample_space import SamplePoint, SampleSpace, pays
 from mpifed.problems.problem import Problem, RowMap
 
 
@@ -42,6 +44,8 @@ class Study(Protocol):
     def start(self) -> Array: ...
     @property
     def role(self) -> Role: ...
+    @property
+    def space(self) -> str: ...
     def initial(self, ids: Array) -> Array: ...
     @property
     def home(self) -> Array | None: ...
@@ -123,6 +127,8 @@ class Local:
 
     def grad(self, X: Array) -> Array:
         """Return ∇f_i(x_i): (c, n)."""
+        if isinstance(X, SamplePoint):
+            return X.space.gradient(X)
         # all methods spend their time here, so a run without transforms calls its problem at once
         if not self.transforms:
             return self.problem.grad(self.block, X)
@@ -130,6 +136,34 @@ class Local:
         for transform in self.transforms:
             gradient = transform.gradient(self, gradient)
         return self.apply_factors(gradient(self.block, X))
+
+    def point(self, x: Array, steps: int, vectors: int = 1) -> Array:
+        """Return models x, (n,) or (c, n), in a form in which ``steps`` gradient steps of all samples cost least.
+
+        Either x itself, or its point in the space of samples, where f_i is of linear scores and a client has few
+        samples. grad, +, −, and products with numbers or (c, 1) work with both; ``array`` returns the models. Steps
+        add multiples of ``vectors`` vectors, x among them, and of gradients.
+        """
+        if steps < 2 or not self._spans(steps, vectors):
+            return x
+        return self._space.point(x)
+
+    @cached_property
+    def _space(self) -> SampleSpace:
+        """One space for all points of a call, which can be added to one another."""
+        return SampleSpace(self.block, self.problem, self.factors if self.transforms else None)
+
+    def _spans(self, steps: int, vectors: int) -> bool:
+        """Return whether local steps are taken in the space of samples."""
+        space, problem, block = self._study.space, self.problem, self.block
+        if space == "parameters" or self.xp is not np or not problem.spans():
+            return False
+        changed = any(changes_steps(transform) for transform in self.transforms)
+        return not changed and (space == "samples" or pays(block.b.shape[1], block.n, steps, vectors))
+
+    def array(self, point: Array) -> Array:
+        """Return the models of a point, (c, n); an array itself."""
+        return point.space.array(point) if isinstance(point, SamplePoint) else point
 
     def value_grad(self, X: Array) -> tuple[Array, Array]:
         """Return f_i(x_i) and ∇f_i(x_i)."""

@@ -68,6 +68,12 @@ class LocalTransform:
         return steps
 
 
+def changes_steps(transform: LocalTransform) -> bool:
+    """Return whether a transform changes gradients of local steps, or which steps there are."""
+    cls = type(transform)
+    return cls.gradient is not LocalTransform.gradient or cls.steps is not LocalTransform.steps
+
+
 def multiply_factors(transforms: Sequence[LocalTransform], f: LocalClients) -> Array | None:
     """Return the product of the factors of some transforms: (c,); None: no factors."""
     parts = [part for part in (transform.factors(f) for transform in transforms) if part is not None]

@@ -190,6 +190,21 @@ class Block:
             self.cache[key] = group.values_of(key, compute, k)
         return self.cache[key]
 
+    def client_values(self, key: str, compute: Callable[[Block], Array], rows: Array | None = None) -> Array:
+        """Return ``compute(block)``, (c, …), computed once for each client that is asked for, and cached for the run.
+
+        Of the clients at positions ``rows`` (None: all); ``compute`` may get any clients together.
+        """
+        if self.group_position is not None and not self.parts:
+            group, k = self.group_position
+            return group.client_values(key, compute, group.starts[k] + (np.arange(len(self)) if rows is None else rows))
+        if self.parts:
+            values = [part.client_values(key, compute, at) for part, at in self.parts]
+            found = values[0] if len(values) == 1 else np.concatenate(values)
+        else:
+            found = self.once(key, compute)
+        return found if rows is None else found[rows]
+
     def values(self, key: str, compute: Callable[[Block], Array], rows: Array) -> Array:
         """Return the values of ``once`` for the clients at positions ``rows``."""
         return self.once(key, compute)[rows]

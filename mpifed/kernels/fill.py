@@ -35,6 +35,7 @@ class SameSizeBlocks:
     def __init__(self, blocks: Sequence[Block], full: Block | None = None) -> None:
         self.full = full
         self.cached: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the blocks that have theirs
+        self.computed: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the clients that have theirs
         self.held: list[tuple[str, Array, Block]] = []  # blocks of test and validation samples as filled, their clients
         self._set_blocks(list(blocks))
 
@@ -102,6 +103,20 @@ class SameSizeBlocks:
     def values_of(self, key: str, compute: Callable[[Block], Array], k: int) -> Array:
         """Return the values of Block.once for the clients of the k-th block: (c, …)."""
         return self._compute_missing(key, compute, np.array([k]))[self.starts[k] : self.starts[k + 1]]
+
+    def client_values(self, key: str, compute: Callable[[Block], Array], positions: Array) -> Array:
+        """Return the values of Block.client_values for the clients at rising ``positions``: (c, …)."""
+        missing = positions if key not in self.computed else positions[~self.computed[key][1][positions]]
+        if len(missing):
+            result = compute(self.take(missing))
+            if key not in self.computed:
+                # memory that is never written is never taken from the machine
+                empty = np.empty((len(self), *result.shape[1:]), result.dtype)
+                self.computed[key] = empty, np.zeros(len(self), bool)
+            self.computed[key][0][missing] = result
+            self.computed[key][1][missing] = True
+        values: Array = self.computed[key][0][as_slice(positions)]
+        return values
 
     def _compute_missing(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Array:
         """Compute the missing values of the blocks ``numbers``, and return the array of all clients."""

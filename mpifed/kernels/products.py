@@ -132,6 +132,10 @@ class DenseProducts:
         A = block.A
         return np.matmul(A, A.mT) if block.b.shape[1] < block.n else np.matmul(A.mT, A)
 
+    def sample_gram(self, block: BlockSamples) -> Array:
+        """Compute A_iA_iᵀ (c, D, D)."""
+        return np.matmul(block.A, block.A.mT)
+
     def matmat(self, block: BlockSamples, W: Array) -> Array:
         if block.b.shape[1] >= W.shape[-2]:
             return np.matmul(block.A, np.swapaxes(W, -1, -2))

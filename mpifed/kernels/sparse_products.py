@@ -124,6 +124,14 @@ class SparseProducts(DenseProducts):
             result[i, : len(G), : len(G)] = G
         return result
 
+    def sample_gram(self, block: BlockSamples) -> Array:
+        D = block.b.shape[1]
+        K = np.zeros((len(block), D, D), block.b.dtype)
+        for i in range(len(block)):
+            A = self.matrix(block, i)
+            K[i, : A.shape[0], : A.shape[0]] = (A @ A.T).toarray()
+        return K
+
     def norms1(self, block: BlockSamples) -> Array:
         return np.asarray(abs(block.A).sum(axis=1)).reshape(block.b.shape)
 

@@ -5,6 +5,7 @@ learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023).
 """
 
 from abc import abstractmethod
+from inspect import unwrap
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -95,6 +96,30 @@ class Classifier(Problem):
             G += self.lam * W
         flat = G.reshape(len(block), -1)
         return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
+
+    def spans(self) -> bool:
+        """Return whether ∇f_i is A_iᵀ s with s of the scores, plus ridge_i w: LinearScores."""
+        # λ is of W alone, so with a bias it is no factor of w
+        cls = type(self)
+        own = all(unwrap(getattr(cls, name)) is getattr(Classifier, name) for name in ("grad", "scores", "pull", "split"))
+        return own and not (self.bias and self.lam)
+
+    def linear_scores(self, block: Block, X: Array) -> Array:
+        return self.scores(block, X)
+
+    def sample_slopes(self, block: Block, Z: Array) -> Array:
+        return self.slopes(Z, block.b) * block.w[:, :, None]
+
+    def pull_slopes(self, block: Block, S: Array) -> Array:
+        flat = block.tmatmat(S).reshape(len(block), -1)
+        return np.concatenate([flat, S.sum(axis=1)], axis=1) if self.bias else flat
+
+    def sample_grams(self, block: Block) -> Array:
+        K = block.products.sample_gram(block)
+        return K + K.dtype.type(1) if self.bias else K  # a bias has a feature of ones
+
+    def ridge(self, block: Block) -> float | None:
+        return self.lam or None
 
     def split(self, block: Block, X: Array) -> tuple[Array, Array]:
         """Split models X into W (…, C, features) and bias (…, C), or (…, 0) without bias."""

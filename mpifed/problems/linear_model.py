@@ -224,6 +224,29 @@ class LinearModel(Problem):
 
         return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 
+    def spans(self) -> bool:
+        """Return whether ∇f_i is A_iᵀ s with s of the scores, plus ridge_i w: LinearScores."""
+        cls = type(self)
+        return all(
+            unwrap(getattr(cls, name)) is getattr(LinearModel, name)
+            for name in ("grad", "_pass", "penalty_grad", "scores")
+        )
+
+    def linear_scores(self, block: Block, X: Array) -> Array:
+        return block.matvec(X)
+
+    def sample_slopes(self, block: Block, Z: Array) -> Array:
+        return self.residual(block, Z if block.offset is None else Z + block.offset)
+
+    def pull_slopes(self, block: Block, S: Array) -> Array:
+        return block.vecmat(S)
+
+    def sample_grams(self, block: Block) -> Array:
+        return block.products.sample_gram(block)
+
+    def ridge(self, block: Block) -> Array | None:
+        return self._factor(block)
+
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """Compute ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
         factor = block.real(self.weight(block.d))[:, None]

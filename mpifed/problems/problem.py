@@ -157,6 +157,10 @@ class Problem(Component):
         """Compute f_i(x_i): (c,)."""
         return self.value_grad(block, X)[0]
 
+    def spans(self) -> bool:
+        """Return whether it has the methods of ``LinearScores``, so that local steps may be taken on scores."""
+        return False
+
     def grad(self, block: Block, X: Array) -> Array:
         """Compute ∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]

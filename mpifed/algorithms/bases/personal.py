@@ -1,5 +1,6 @@
 """Base of algorithms with a personal model for each client."""
 
+import math
 from abc import abstractmethod
 from typing import Annotated, Any
 
@@ -57,11 +58,13 @@ class Personal(Algorithm):
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
         """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
+        steps = 0 if self.batch_size or not self.optimizer.spans() else math.ceil(self.epochs)
+        theta = f.point(theta, steps, vectors=2)
         memory = None
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, rate_at(self.lr, f, j, self.epochs) * has, memory)
-        return theta
+        return f.array(theta)
 
     def centre(self, client: Any, w: Array) -> Array:
         """Return the point that personal models are pulled to."""

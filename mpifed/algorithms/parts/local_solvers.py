@@ -101,9 +101,11 @@ class GradientDescent(Solver, tag="gd"):
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rate = 1 / beta
-        for _ in range(self.count(alpha / beta, share)):
+        count = self.count(alpha / beta, share)
+        W = f.point(W, count, vectors=2)
+        for _ in range(count):
             W = W - rate * (f.grad(W) - Y)
-        return W
+        return f.array(W)
 
     def count(self, ratio: float, share: float) -> int:
         """Return the number of steps for α/β = ``ratio``."""

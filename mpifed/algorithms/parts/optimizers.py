@@ -64,6 +64,10 @@ class Optimizer(Component):
         """Return whether d is a weighted sum of past gradients with weights that do not depend on them."""
         return False
 
+    def spans(self) -> bool:
+        """Return whether d is made of g, w and earlier ones of these by sums and products with numbers: see f.point."""
+        return False
+
     def begin(self, g: Array) -> Any:
         """Return the memory before the first step, for gradients like ``g`` (c, n)."""
         return ()
@@ -91,7 +95,7 @@ class Optimizer(Component):
 def subtract(w: Array, step: Array) -> Array:
     """Return w − step (c, n), written into ``step``, because another array of this size takes longer than the sum."""
     # not for tensors: PyTorch reuses the memory of arrays of this size itself
-    if isinstance(step, np.ndarray) and step.dtype == w.dtype:
+    if isinstance(step, np.ndarray) and isinstance(w, np.ndarray) and step.dtype == w.dtype:
         return np.subtract(w, step, out=step)
     return w - step
 
@@ -106,6 +110,9 @@ class SGD(Optimizer, tag="sgd"):
     supports = Supports.EVERYTHING
 
     def linear(self) -> bool:
+        return not self.clip
+
+    def spans(self) -> bool:
         return not self.clip
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
@@ -150,6 +157,9 @@ class Momentum(WeightDecayOptimizer, tag="momentum"):
 
     def linear(self) -> bool:
         return not (self.clip or self.weight_decay)
+
+    def spans(self) -> bool:
+        return not (self.clip or np.ndim(self.weight_decay))
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(namespace(g).zeros_like(g))

@@ -76,8 +76,9 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Apply (3.4)–(3.7) k0 times; the first gradient of each iteration is the one at w."""
         xp = f.xp
-        pair = f.lipschitz() / f.m, self.sigma(f)
-        r, sigma = (xp.repeat(xp.astype(a[:, None], w.dtype), f.n, axis=1) for a in pair)
+        w = f.point(w, 1 + self.k0 * (self.inner_max - 1), vectors=2)
+        pair = (xp.astype(a[:, None], w.dtype) for a in (f.lipschitz() / f.m, self.sigma(f)))
+        r, sigma = (xp.repeat(a, f.n, axis=1) if f.is_array(w) else a for a in pair)
         lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
         pi = client.pi
         eps = client.eps
@@ -87,8 +88,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
             wi, taken = lagrangian.descend(pi, eps, self.inner_max)  # (3.5)
             steps = steps + taken
             pi = pi + sigma * (wi - w)  # (3.6)
-        z = sigma * wi + pi  # (3.7)
-        return Client(pi, z, eps, steps), z
+        z = f.array(sigma * wi + pi)  # (3.7)
+        return Client(f.array(pi), z, eps, steps), z
 
     def record(self, f: Local, client: Client, x: Array) -> RecordValues:
         return {"inner_steps": Sum(client.steps)} | super().record(f, client, x)

@@ -161,6 +161,10 @@ class Local:
         changed = any(changes_steps(transform) for transform in self.transforms)
         return not changed and (space == "samples" or pays(block.b.shape[1], block.n, steps, vectors))
 
+    def is_array(self, point: Array) -> bool:
+        """Return whether models are an array, not a point."""
+        return not isinstance(point, SamplePoint)
+
     def array(self, point: Array) -> Array:
         """Return the models of a point, (c, n); an array itself."""
         return point.space.array(point) if isinstance(point, SamplePoint) else point

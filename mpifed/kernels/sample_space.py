@@ -7,7 +7,8 @@ suffices to follow the c_l and s: A_i w = Σ_l c_l A_i u_l + K_i s with K_i = A_
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -57,45 +58,75 @@ class SampleSpace:
         self.problem = problem
         self.factors = factors  # (c,) by which the f_i are multiplied; None: 1
         self.vectors: dict[int, list[Any]] = {}  # id of u_l -> u_l itself, so that its id stays its own, and A_i u_l
+        # a number of the samples' type, so that clients with a number each have the same bits as others with one for all
+        self.one = block.b.dtype.type(1)
+        ridge = problem.ridge(block)
+        self.ridge = ridge if factors is None or ridge is None else ridge * factors[:, None]
+
+    @cached_property
+    def K(self) -> Array:
+        """A_iA_iᵀ, or what else takes s to its scores: (c, D, D)."""
+        return self.block.client_values("K", self.problem.sample_grams)
 
     def point(self, u: Array) -> SamplePoint:
         """Return the point of vectors u, (n,) or (c, n)."""
-        self.vectors.setdefault(id(u), [u, None])
-        return SamplePoint(self, {id(u): 1.0}, None)
+        key = id(u)
+        if key not in self.vectors:
+            self.vectors[key] = [u, None]
+        return SamplePoint(self, {key: self.one}, None)
 
     def scores(self, point: SamplePoint) -> Array:
         """Compute A_i w_i without offsets: (c, D) or (c, D, C)."""
         total: Any = None
         if point.s is not None:
-            K = self.block.client_values("K", self.problem.sample_grams)
-            total = np.matmul(K, point.s) if point.s.ndim == 3 else np.matvec(K, point.s)
+            total = np.matvec(self.K, point.s) if point.s.ndim == 2 else np.matmul(self.K, point.s)
         for key, c in point.coefficients.items():
             entry = self.vectors[key]
             if entry[1] is None:
                 entry[1] = self.problem.linear_scores(self.block, entry[0])
             part = scale(c, entry[1])
-            total = part if total is None else total + part
-        return total
+            total = part if total is None else np.add(total, part, out=total)
+        return self.problem.linear_scores(self.block, np.zeros(point.shape[1:])) if total is None else total
 
     def gradient(self, point: SamplePoint) -> SamplePoint:
         """Compute ∇f_i at a point, as a point."""
         S = self.problem.sample_slopes(self.block, self.scores(point))
         if self.factors is not None:
             S = scale(self.factors[:, None], S)
-        slope = SamplePoint(self, {}, S)
-        ridge = self.problem.ridge(self.block)
+        ridge = self.ridge
         if ridge is None:
-            return slope
-        return slope + point * (ridge if self.factors is None else ridge * self.factors[:, None])
+            return SamplePoint(self, {}, S)
+        if point.s is not None:
+            S = S + scale(ridge, point.s)
+        return SamplePoint(self, {key: ridge * c for key, c in point.coefficients.items()}, S)
 
     def array(self, point: SamplePoint) -> Array:
         """Compute w_i = Σ_l c_l u_l + A_iᵀ s_i: (c, n)."""
         total: Any = None if point.s is None else self.problem.pull_slopes(self.block, point.s)
         for key, c in point.coefficients.items():
-            u = self.vectors[key][0]
-            part = u if isinstance(c, float) and c == 1 else c * u
-            total = part if total is None else total + part
-        return np.zeros(point.shape) if total is None else np.broadcast_to(total, point.shape)
+            part = c * self.vectors[key][0]
+            total = part if total is None else np.add(total, part, out=total if total.ndim == 2 else None)
+        total = np.zeros(point.shape, self.one.dtype) if total is None else total
+        return total if total.ndim == 2 else np.broadcast_to(total, point.shape)
+
+    def squared_norms(self, point: SamplePoint) -> Array:
+        """Compute ‖w_i‖² as sᵀ(A w + A v) + ‖v‖², v = Σ_l c_l u_l: (c,)."""
+        fixed = SamplePoint(self, point.coefficients, None)
+        v = self.array(fixed)
+        length = np.vecdot(v, v)
+        if point.s is None:
+            return length
+        s = point.s.reshape(len(v), -1)
+        both = self.scores(point).reshape(s.shape)
+        if point.coefficients:
+            both = both + self.scores(fixed).reshape(s.shape)
+        squares = np.vecdot(s, both) + length
+        # where the terms cancel, as in the gradient of a local solution, the vector itself tells
+        unsure = ~(squares > math.sqrt(np.finfo(squares.dtype).eps) * length)
+        if unsure.any():
+            w = self.array(point)
+            squares = np.where(unsure, np.vecdot(w, w), squares)
+        return squares
 
 
 class SamplePoint:
@@ -120,28 +151,30 @@ class SamplePoint:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array that this point stands for."""
-        return (len(self.space.block), self.space.vectors[next(iter(self.space.vectors))][0].shape[-1])
+        space = self.space
+        return (len(space.block), next(iter(space.vectors.values()))[0].shape[-1])
 
     @property
     def ndim(self) -> int:
         return 2
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.space.one.dtype
+
     def __add__(self, other: Any) -> SamplePoint:
-        return self.add(other, np.add)
+        return self.combine(other, np.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> SamplePoint:
-        return self.add(other, np.subtract)
+        return self.combine(other, np.subtract)
 
     def __rsub__(self, other: Any) -> SamplePoint:
-        return self.space.point(other).add(self, np.subtract)
-
-    def __neg__(self) -> SamplePoint:
-        return self * -1.0
+        return self.space.point(other).combine(self, np.subtract)
 
     def __mul__(self, factor: Any) -> Any:
-        if np.ndim(factor) and np.shape(factor)[-1] != 1:
+        if isinstance(factor, np.ndarray) and factor.ndim and factor.shape[-1] != 1:
             return self.space.array(self) * factor  # by coordinates: no point any more
         s = None if self.s is None else scale(factor, self.s)
         return SamplePoint(self.space, {key: factor * c for key, c in self.coefficients.items()}, s)
@@ -151,7 +184,7 @@ class SamplePoint:
     def __truediv__(self, factor: Any) -> Any:
         return self * (1 / factor)
 
-    def add(self, other: Any, operation: Callable[[Any, Any], Any]) -> SamplePoint:
+    def combine(self, other: Any, operation: Any) -> SamplePoint:
         """Return the sum or difference with a point or an array, (n,) or (c, n)."""
         if not isinstance(other, SamplePoint):
             other = self.space.point(other)
@@ -159,11 +192,10 @@ class SamplePoint:
         if other.coefficients:
             coefficients = dict(coefficients)
             for key, c in other.coefficients.items():
-                total = operation(coefficients.get(key, 0.0), c)
-                if np.ndim(total) or total:
-                    coefficients[key] = total if np.ndim(total) else float(total)
-                else:
-                    del coefficients[key]  # w − x without x
+                total = operation(coefficients.get(key, 0 * self.space.one), c)
+                coefficients[key] = total
+                if not isinstance(total, np.ndarray) and not total:
+                    del coefficients[key]  # w − x has no x
         if other.s is None:
             return SamplePoint(self.space, coefficients, self.s)
         return SamplePoint(self.space, coefficients, operation(0 if self.s is None else self.s, other.s))
@@ -171,7 +203,7 @@ class SamplePoint:
 
 def scale(factor: Coefficient, S: Array) -> Array:
     """Multiply S (c, D) or (c, D, C) by a number or by (c, 1)."""
-    return factor[..., None] * S if np.ndim(factor) and S.ndim == 3 else factor * S
+    return factor[..., None] * S if S.ndim == 3 and isinstance(factor, np.ndarray) else factor * S
 
 
 class PointNamespace(SimpleNamespace):
@@ -183,6 +215,18 @@ class PointNamespace(SimpleNamespace):
     @staticmethod
     def zeros_like(point: SamplePoint) -> SamplePoint:
         return SamplePoint(point.space, {}, None)
+
+    @staticmethod
+    def vecdot(point: Any, other: Any) -> Array:
+        """Compute ‖w_i‖² of a point: (c,)."""
+        return point.space.squared_norms(point) if isinstance(point, SamplePoint) else np.vecdot(point, other)
+
+    @staticmethod
+    def where(condition: Array, point: Any, other: Any) -> Any:
+        """Return the point of some clients (c, 1), and of the rest the other one."""
+        if not isinstance(point, SamplePoint):
+            return np.where(condition, point, other)
+        return point * condition + other * ~condition
 
 
 NAMESPACE = PointNamespace()

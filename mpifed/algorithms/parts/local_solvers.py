@@ -11,6 +11,7 @@ from mpifed.algorithms.bases.algorithm import LastBatch, count_gradients
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.optimizers import Clip
 from mpifed.algorithms.parts.step_sizes import Rate, rate_at
+from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array, PositiveInt, PositiveNumber
@@ -205,7 +206,8 @@ class RegularisedLocal(Local):
 class AugmentedLagrangian(NamedTuple):
     """Functions L_i(v) = f_i(v)/m + ⟨π_i, v − w⟩ + (σ_i/2)‖v − w‖² of c clients, with their first points v_i.
 
-    Numbers of a client fill a row, (c, n): products of arrays of one shape take half the time on small clients.
+    Numbers of a client fill a row, (c, n): products of arrays of one shape take half the time on small clients. With
+    points of f.point they are columns (c, 1).
     """
 
     f: Local
@@ -223,7 +225,7 @@ class AugmentedLagrangian(NamedTuple):
         Source: fedadmm (Zhou, Li, arXiv:2204.10607, 2022), (3.5), (3.12); errata.
         """
         f, w, r, sigma, g, total = self
-        xp = f.xp
+        xp = namespace(w)  # w may be a point of f.point
         running, steps = xp.ones(len(f), dtype=xp.bool), xp.ones(len(f), dtype=w.dtype)
         V = (total - (g + pi)) / (r + sigma)  # (3.12)
         for step in range(1, max_steps):
@@ -235,7 +237,7 @@ class AugmentedLagrangian(NamedTuple):
             total = r * V + sigma * w
             (a,) = xp.nonzero(running)
             # taking rows out costs a copy of their samples, which is worth it once most of them rest
-            if 2 * a.shape[0] < len(f):
+            if 2 * a.shape[0] < len(f) and r.shape[1] > 1:
                 sent = w if w.ndim == 1 else w[a]
                 rest = AugmentedLagrangian(f.take(a), sent, r[a], sigma[a], g[a], total[a])
                 V[a], more = rest.descend(pi[a], eps[a], max_steps - step)

@@ -113,7 +113,7 @@ class SGD(Optimizer, tag="sgd"):
         return not self.clip
 
     def spans(self) -> bool:
-        return not self.clip
+        return True
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return g, memory
@@ -159,7 +159,7 @@ class Momentum(WeightDecayOptimizer, tag="momentum"):
         return not (self.clip or self.weight_decay)
 
     def spans(self) -> bool:
-        return not (self.clip or np.ndim(self.weight_decay))
+        return not np.ndim(self.weight_decay)
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(namespace(g).zeros_like(g))

@@ -49,10 +49,7 @@ class CorrelatedNoise(GaussianNoise, tag="correlated-gaussian"):
         int, Meta(ge=2, le=1024, description="b: rounds that share noise; a client takes part in one of any b")
     ] = 8
 
-    observers = (
-        "the server, which sees sums (with [masks]) or uploads; whoever reads f, accuracy or the checkpoint, which "
-        "has the noise of the last rounds"
-    )
+    observers = f"{GaussianNoise.observers}, which has the noise of the last rounds"
 
     @property
     def span(self) -> int:

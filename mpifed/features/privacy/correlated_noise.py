@@ -1,8 +1,7 @@
-"""Noise of which later rounds subtract a part: banded matrix factorisation.
+"""Noise of which later rounds subtract a part: matrix factorisation with the banded square root of prefix sums.
 
-C. Choquette-Choo et al., "(Amplified) banded matrix factorization: a unified approach to private training",
-arXiv:2306.08153 (2023); of the matrix H. Fichtenberger, M. Henzinger, J. Upadhyay, "Constant matters: fine-grained
-error bound on differentially private continual observation", arXiv:2202.11205 (2022).
+N. Kalinin, C. Lampert, "Banded square root matrix factorization for differentially private model training",
+arXiv:2405.13763 (2024).
 """
 
 import math
@@ -24,22 +23,22 @@ ROUND = "noise_round"  # and of the last round
 
 
 class CorrelatedNoise(GaussianNoise, tag="correlated-gaussian"):
-    """Gaussian noise of which later rounds subtract a part, so that sums over rounds have less: DP-BandMF.
+    """Gaussian noise of which later rounds subtract a part, so that sums over rounds have less of it.
 
-    The noise of round t is fresh noise Z_t less a part of that of the b − 1 rounds before,
+    The noise of round t is fresh noise Z_t less parts of the noise of the b − 1 rounds before,
 
         Y_t = Z_t − Σ_{0<j<b} c_j Y_{t−j},   Z_t ~ N(0, z² C² ‖c‖² I),   c_0 = 1, c_j = c_{j−1} (2j − 1)/(2j).
 
-    So Y = M⁻¹Z with the matrix M of b bands c, those of the square root of the matrix of prefix sums. The sums less
-    their noise are functions of M x + Z, with x the sums. A client that is replaced moves x by 2C in each of its
-    rounds, M x by 2C‖c‖, and in other numbers for each of them, because its rounds are b apart or more: its k rounds
-    cost what k rounds of independent noise cost with the same z. Selection must keep them apart; nothing is amplified.
+    So Y = M⁻¹Z, where M has the first b bands of the square root of the matrix of prefix sums. What is released, the
+    sums x with noise, is x + M⁻¹Z = M⁻¹(M x + Z). A replaced client moves x by 2C in a round in which it takes part,
+    and M x by 2C‖c‖ in the b rounds from there on. Selection must keep its rounds b apart: then it moves other numbers
+    in each, and its k rounds cost what they cost with independent noise and the same z. Nothing is amplified.
 
-    The grid is that of "gaussian". Z_t is drawn on one 2^16 times as fine, and Y_t rounded to the grid, as what is
-    released would be: so rounding costs one fine step a number, which ε counts. With privacy.noise_seed there is none.
-    Checkpoints keep the noise of the last b − 1 rounds: who reads one can subtract it.
-    Sources: arXiv:2306.08153 (2023), Theorem 2; of c arXiv:2202.11205 (2022); where sums depend on earlier ones
-    S. Denisov et al., arXiv:2202.08312 (2022), Theorem 2.1.
+    The grid is that of "gaussian". Z_t is drawn on a grid 2^16 times as fine, and Y_t is rounded to that of the sums,
+    which is the same as rounding what is released. That costs one fine step a number, which ε counts. With
+    privacy.noise_seed there is no grid. Checkpoints keep the noise of the last b − 1 rounds.
+    Sources: arXiv:2405.13763 (2024); of clients that come back C. Choquette-Choo et al., arXiv:2306.08153 (2023); of
+    sums that depend on earlier ones S. Denisov et al., arXiv:2202.08312 (2022).
     """
 
     # As "gaussian": the noise does not depend on the clients, and that of earlier rounds is in checkpoints.
@@ -56,10 +55,10 @@ class CorrelatedNoise(GaussianNoise, tag="correlated-gaussian"):
         return self.bands
 
     def rounds(self, multiplier: float, probability: float | None, sums: SumSizes) -> GaussianRounds:
-        """Return rounds of independent noise that cost as much: z, less a little for the rounding of noise.
+        """Return rounds of independent noise that cost as much: those of z, or a little less for rounding.
 
-        A replaced client moves M x by 2/z deviations at most, and noise is rounded otherwise in b − 1 later rounds, by
-        one fine step in each of N numbers.
+        In each of its rounds a replaced client moves M x by 2/z deviations of Z at most. In the b − 1 rounds that
+        follow, the rounding of noise may differ by one fine step in each of N numbers.
         """
         if not multiplier:
             return GaussianRounds(0.0, probability)

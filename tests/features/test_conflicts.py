@@ -29,6 +29,7 @@ NODES = {"algorithm": "dgd", "graph": "ring"}
 PRIVATE = {"algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2}}
 SHARES = {"name": "distributed-discrete-gaussian"}
 CLIENT_NOISE = {"privacy": {"noise_multiplier": 1, "mechanism": SHARES}, "masks": {"sums": "masked", "bits": 16}}
+SHARED_NOISE = {"privacy": {"noise_multiplier": 1, "mechanism": {"name": "correlated-gaussian", "bands": 4}}}
 SCORED = {"selection": {"name": "biased", "count": 2}}
 NATURAL = {"compress": {"up": "natural"}}
 TOPK = {"name": "topk", "k": 3}
@@ -167,6 +168,10 @@ TOLD = [  # settings -> how the sentence begins
     (
         CLIENT_NOISE | {"privacy": CLIENT_NOISE["privacy"] | {"quantile": 0.5}},
         "privacy.quantile = 0.5 is wrong with privacy.mechanism = ",
+    ),
+    (
+        {"privacy": SHARED_NOISE["privacy"] | {"quantile": 0.5}},
+        'privacy.quantile = 0.5 is wrong with privacy.mechanism = "correlated-gaussian": noise of a round',
     ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),
@@ -346,6 +351,11 @@ COUNTS = [  # the same where the number of clients decides, and wrong values of 
     ({"system": {"availability": 0.1}, "selection": "cover"}, 'selection.name = "cover" is wrong with system.availab'),
     (KRUM | {"system": {"dropout": 0.1, "least": 3}}, 'robust = "krum" is wrong: krum needs more than 2f + 2 = 4 upl'),
     ({"system": {}, "asynchronous": {}}, "asynchronous.arrivals = 1 is wrong: with this [system] client 0 takes no"),
+    (
+        SHARED_NOISE,
+        'selection.name = "uniform" is wrong with privacy.mechanism = "correlated-gaussian": 4 rounds share',
+    ),
+    (SHARED_NOISE | {"selection": "cyclic"}, 'selection.name = "cyclic" is wrong with privacy.mechanism = "correlated'),
     ({"selection": {"name": "uniform", "count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need"),
     ({"system": {"dropout": 0.2, "least": 3}, "masks": {}}, "system.least = 3 is wrong: with masks.threshold = 0.67 m"),
     *[

@@ -2,7 +2,7 @@
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.features.conditions import Violation, find_lossy
-from mpifed.features.conflict import Conflict, list_methods
+from mpifed.features.conflict import Conflict, LoadedSettings, Moment, list_methods
 from mpifed.features.privacy.mechanisms import MAX_BITS
 from mpifed.features.settings import Experiment
 from mpifed.federation.traits import MeanEstimate, Participation, has_options, required_methods
@@ -53,6 +53,39 @@ def unfit_bits(c: Experiment) -> Violation:
     name = client_noise(c)
     return {**name, "limit": limit} if name and c.masks is not None and c.masks.bits > limit else None
 
+
+def early_return(c: LoadedSettings) -> Violation:
+    """Return why clients take part too often for rounds that share noise, and what helps; or None."""
+    assert c.config.privacy is not None
+    mechanism = c.config.privacy.mechanism
+    if c.selector.apart >= mechanism.span:
+        return None
+    count = c.m // mechanism.span
+    cure = f'set selection.name = "cyclic", selection.overlap = 0 and selection.count = {count} or less'
+    few = f"set privacy.mechanism.bands = {c.m} or less"
+    words = {"mechanism": mechanism.label(), "span": mechanism.span, "apart": c.selector.apart}
+    return words | {"cure": cure if count else few}
+
+
+SHARED_NOISE = [
+    Conflict(
+        ("privacy.mechanism whose rounds share noise", "a selection whose clients come back earlier"),
+        'selection.name = "{selected}" is wrong with privacy.mechanism = "{mechanism}": {span} rounds share noise, '
+        "and a client must be in one of them alone, but may be selected again after {apart} here, so {cure}",
+        early_return,
+        Moment.DATA,
+    ),
+    Conflict(
+        ("privacy.mechanism whose rounds share noise", "privacy.quantile"),
+        'privacy.quantile = {privacy.quantile} is wrong with privacy.mechanism = "{mechanism}": noise of a round is '
+        "sized for the bounds of all rounds that share it, and they would move, so leave it out",
+        lambda c: (
+            c.privacy.quantile is not None
+            and c.privacy.mechanism.span > 1
+            and {"mechanism": c.privacy.mechanism.label()}
+        ),
+    ),
+]
 
 CLIENT_NOISE = [
     Conflict(
@@ -113,4 +146,5 @@ PRIVATE_MEANS = [
         lambda c: c.selection.weighs_replies,
     ),
     *CLIENT_NOISE,
+    *SHARED_NOISE,
 ]

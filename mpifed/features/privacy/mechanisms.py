@@ -27,13 +27,16 @@ class Release(NamedTuple):
     """One noisy sum: vectors of length ``bound`` at most, and noise of standard ``deviation`` on each number.
 
     ``rng``: the stream of a noise_seed; None: noise comes from the entropy of the operating system. ``shared``: a
-    seed below 2^53 of this sum, which clients know.
+    seed below 2^53 of this sum, which clients know. ``round``: its round. ``memory``: arrays by name that a mechanism
+    keeps for later rounds; checkpoints save them.
     """
 
     bound: float
     deviation: float
     rng: np.random.Generator | None = None
     shared: int = 0
+    round: int = 0
+    memory: dict[str, Array] | None = None
 
 
 class SumSizes(NamedTuple):
@@ -53,6 +56,7 @@ class Mechanism(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "gaussian": "mpifed.features.privacy.mechanisms:GaussianNoise",
+        "correlated-gaussian": "mpifed.features.privacy.correlated_noise:CorrelatedNoise",
         "distributed-discrete-gaussian": "mpifed.features.privacy.discrete_gaussian:DistributedDiscreteGaussian",
     }
     default: ClassVar[str] = "gaussian"
@@ -61,6 +65,11 @@ class Mechanism(Component):
     observers: ClassVar[str]  # from whom the noise does not protect a client
     spent: ClassVar[str]  # which columns say what ε is spent
     under_masks: ClassVar[bool] = False  # whether clients send integers, which [masks] adds up modulo 2^bits
+
+    @property
+    def span(self) -> int:
+        """The number of rounds that share noise, in at most one of which a client may take part."""
+        return 1
 
     @abstractmethod
     def rounds(self, multiplier: float, probability: float | None, sums: SumSizes) -> PrivateRounds:
@@ -80,6 +89,14 @@ class Mechanism(Component):
     @abstractmethod
     def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
         """Return the noisy sum (N,) of N ``numbers`` of clipped vectors for the sum ``total`` that arrived."""
+
+    def describe_noise(self, deviation: float) -> str:
+        """Return what noise a sum has, for a statement; ``deviation`` is noise_multiplier · clip."""
+        return f"noise of deviation {deviation:.4g} on each number of a round's sum"
+
+    def describe_reach(self, moved: float) -> str:
+        """Return what else a client moves that moves a sum by ``moved``; empty: nothing."""
+        return ""
 
 
 class GaussianNoise(Mechanism, tag="gaussian"):

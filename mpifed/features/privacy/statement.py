@@ -21,10 +21,11 @@ def list_statements(
     poisson = rounds.probability is not None
     moved = table.clip * heaviest * (1 if poisson else 2)
     deviation = noise.multiplier * table.clip * heaviest
-    yield "mechanism", f"{table.mechanism.label()}: noise of deviation {deviation:.4g} on each number of a round's sum"
+    yield "mechanism", f"{table.mechanism.label()}: {table.mechanism.describe_noise(deviation)}"
     yield (
         "sensitivity",
-        f"a client moves the sum by {moved:.4g} at most in the 2-norm; {describe_neighbours(rounds.probability)}",
+        f"a client moves the sum by {moved:.4g} at most in the 2-norm; {describe_neighbours(rounds.probability)}"
+        + table.mechanism.describe_reach(moved),
     )
     yield "clipping", describe_clipping(table)
     yield "mean", f"the sum over {noise.weight:.6g}, {'expected' if poisson else 'whoever replies'}"

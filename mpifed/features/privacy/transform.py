@@ -80,7 +80,7 @@ class ClippedSums(Transform):
         seed = self.table.noise_seed
         rng = None if seed is None else stream(seed, "noise", *key)
         shared = int(stream(self.setup.seed, "privacy", *key).integers(2**53))
-        return Release(longest, self.noise.multiplier * longest, rng, shared)
+        return Release(longest, self.noise.multiplier * longest, rng, shared, key[0], self.server_state)
 
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
@@ -103,7 +103,8 @@ class ClippedSums(Transform):
             raise UserError(f"{name}it asks clients for {request.method} before round one, which no noise covers")
         if request.reduce not in ("sum", "plain sum") or request.last is not None or not cost.averaged:
             raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
-        if not self.schedule.again or request.to is not self.schedule.selected:
+        twice = self.schedule.again > 1 and self.table.mechanism.span > 1  # the second is that of another round
+        if not self.schedule.again or twice or request.to is not self.schedule.selected:
             raise UserError(f"{name}it asks others than the selected clients for {request.method}")
         if request.count(self.setup.m) < self.sizes.fewest:
             raise UserError(

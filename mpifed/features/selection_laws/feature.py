@@ -50,7 +50,7 @@ class Cyclic(SizedSelection, tag="cyclic"):
             first = (round - 1 + again) * (size - self.overlap)
             return np.sort(order[np.arange(first, first + size) % m])
 
-        return Selector(size, select)
+        return Selector(size, select, apart=1 if self.overlap else m // size)
 
 
 class PowerOfChoice(ScoreSelection, tag="power-of-choice"):

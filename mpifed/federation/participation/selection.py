@@ -41,6 +41,7 @@ class Selector(NamedTuple):
     ``among(seed, size, round, again, present)`` selects ``size`` of the clients ``present``, or all of them if they are
     fewer, rising, where others are away; of a selection by scores these are the candidates. With ``probability``
     clients are drawn one by one, each independently of the others, and ``size`` is their expected number, rounded up.
+    ``apart``: rounds of one client are at least so many apart, whatever the run.
 
         >>> every_second = mpifed.extend.Selector(2, lambda round, again: np.array([0, 2]))
         >>> every_second.select(1, 0)
@@ -56,6 +57,7 @@ class Selector(NamedTuple):
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
     among: Callable[..., Array] | None = None  # None: the selection needs all clients to be there
     probability: float | None = None  # with which each client is drawn, independently; None: drawn together
+    apart: int = 1  # a client of round t is not selected before round t + apart
 
     @property
     def varies(self) -> bool:
@@ -65,7 +67,7 @@ class Selector(NamedTuple):
     def supported_promises(self, m: int) -> OptionPromises:
         """Return the promises that a run of m clients supports with this selector."""
         # Every field except these and size and select makes it ask clients; so may fields added later.
-        if self._replace(weights=None, among=None, probability=None) != Selector(self.size, self.select):
+        if self._replace(weights=None, among=None, probability=None, apart=1) != Selector(self.size, self.select):
             return OptionPromises(Supports.REPEATED | Supports.DEVICES, DATA_SHOW)
         of_all = self.size >= m and not self.varies
         return OptionPromises(Supports.EVERYTHING if of_all else Supports.EVERYTHING & ~Supports.SUMS, OF_ALL)

@@ -203,7 +203,7 @@ class PartsAtHome(Transform):
     def split_gradient(self, sums: dict[str, Array]) -> dict[str, Array]:
         """Return evaluated sums with ∇f_i of what travels, and ‖∇f_i‖² of the rest: (c,)."""
         gradient = sums[GRADIENT]
-        # compress returns rows that lie in one piece; [:, home] does not, and then a sum along a row has other last bits
+        # compress returns rows in one piece; [:, home] does not, and then a sum along a row has other last bits
         own = gradient.compress(self.home, axis=1)
         return sums | {GRADIENT: gradient.compress(self.shared, axis=1), AT_HOME: np.vecdot(own, own)}
 

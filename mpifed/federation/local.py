@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -144,22 +144,22 @@ class Local:
         samples. grad, +, −, and products with numbers or (c, 1) work with both; ``array`` returns the models. Steps
         add multiples of ``vectors`` vectors, x among them, and of gradients.
         """
-        if steps < 2 or not self._spans(steps, vectors):
+        where, block = self._study.space, self.block
+        if steps < 2 or where == "parameters" or self._space is None:
             return x
-        return self._space.point(x)
+        D = block.b.shape[1]
+        if where == "auto" and not (block.products.every_number and pays(D, block.n, steps, vectors)):
+            return x
+        point: Any = self._space.point(x)
+        return point
 
     @cached_property
-    def _space(self) -> SampleSpace:
-        """One space for all points of a call, which can be added to one another."""
-        return SampleSpace(self.block, self.problem, self.factors if self.transforms else None)
-
-    def _spans(self, steps: int, vectors: int) -> bool:
-        """Return whether local steps are taken in the space of samples."""
-        space, problem, block = self._study.space, self.problem, self.block
-        if space == "parameters" or self.xp is not np or not problem.spans():
-            return False
-        changed = any(changes_steps(transform) for transform in self.transforms)
-        return not changed and (space == "samples" or pays(block.b.shape[1], block.n, steps, vectors))
+    def _space(self) -> SampleSpace | None:
+        """One space for all points of a call, which can be added to one another; None where there is none."""
+        problem = self.problem.in_scores()
+        if problem is None or self.xp is not np or any(changes_steps(transform) for transform in self.transforms):
+            return None
+        return SampleSpace(self.block, problem, self.factors if self.transforms else None)
 
     def is_array(self, point: Array) -> bool:
         """Return whether models are an array, not a point."""

@@ -118,6 +118,10 @@ class SameSizeBlocks:
         values: Array = self.computed[key][0][as_slice(positions)]
         return values
 
+    def count_computed(self, key: str) -> int:
+        """Return for how many clients Block.client_values has computed these."""
+        return int(self.computed[key][1].sum()) if key in self.computed else 0
+
     def _compute_missing(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Array:
         """Compute the missing values of the blocks ``numbers``, and return the array of all clients."""
         missing = numbers if key not in self.cached else numbers[~self.cached[key][1][numbers]]

@@ -38,6 +38,7 @@ class DenseProducts:
     """
 
     xp: Any = np
+    every_number: bool = True  # whether every number of a sample is multiplied, so that work follows from sizes
     room: int = 1  # the minimum number of clients to compute with: hosts fill smaller blocks up
     memory: DenseProducts | None = None  # for samples on a device: the products of their copy in memory
 

@@ -1,8 +1,8 @@
 """Local steps in the space of a client's samples, for losses of linear scores.
 
-∇f_i(w) = A_iᵀ φ'(A_i w) + ridge_i w, so a local model that starts from vectors u_l stays in w = Σ_l c_l u_l + A_iᵀ s. It
-suffices to follow the c_l and s: A_i w = Σ_l c_l A_i u_l + K_i s with K_i = A_iA_iᵀ (d, d). A step costs d² in place of
-2dn, and the samples are read once for each u_l and once for A_iᵀ s.
+∇f_i(w) = A_iᵀ φ'(A_i w) + ridge_i w, so a local model that starts from vectors u_l stays in w = Σ_l c_l u_l + A_iᵀ s.
+It suffices to follow the c_l and s: A_i w = Σ_l c_l A_i u_l + K_i s with K_i = A_iA_iᵀ (d, d). A step costs d² in place
+of 2dn, and the samples are read once for each u_l and once for A_iᵀ s.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mpifed.kernels.blocks import Block
 
 Coefficient = Any  # a number, or one for each client: (c, 1)
 GAIN = 1.3  # plain steps must cost so many times what these cost, by numbers that are multiplied
+GRAMS = "Gram matrices of samples"  # K_i, in Block.client_values
 LARGE = 256  # samples per step, above which K_i takes too many rounds to pay
 
 
@@ -37,7 +38,7 @@ class LinearScores(Protocol):
     def sample_grams(self, block: Block) -> Array:
         """Return K_i, by which scores change with s: (c, D, D)."""
 
-    def ridge(self, block: Block) -> Array | None:
+    def ridge(self, block: Block) -> Array | float | None:
         """Return the factor of w in the gradient (c, 1), or None if it is 0."""
 
 
@@ -47,7 +48,7 @@ def pays(D: int, n: int, steps: int, vectors: int) -> bool:
     By numbers that are multiplied: 2Dn a gradient, against D² and (vectors + 1)Dn once. K_i, which is computed once for
     the whole run, takes at most half of the memory of the samples.
     """
-    return 2 * D <= n and LARGE * steps >= D and 2 * steps * n >= GAIN * ((vectors + 1) * n + steps * D)
+    return n >= 2 * D and LARGE * steps >= D and 2 * steps * n >= GAIN * ((vectors + 1) * n + steps * D)
 
 
 class SampleSpace:
@@ -58,7 +59,7 @@ class SampleSpace:
         self.problem = problem
         self.factors = factors  # (c,) by which the f_i are multiplied; None: 1
         self.vectors: dict[int, list[Any]] = {}  # id of u_l -> u_l itself, so that its id stays its own, and A_i u_l
-        # a number of the samples' type, so that clients with a number each have the same bits as others with one for all
+        # a number of the samples' type: clients with numbers of their own have the bits of others with one for all
         self.one = block.b.dtype.type(1)
         ridge = problem.ridge(block)
         self.ridge = ridge if factors is None or ridge is None else ridge * factors[:, None]
@@ -66,7 +67,7 @@ class SampleSpace:
     @cached_property
     def K(self) -> Array:
         """A_iA_iᵀ, or what else takes s to its scores: (c, D, D)."""
-        return self.block.client_values("K", self.problem.sample_grams)
+        return self.block.client_values(GRAMS, self.problem.sample_grams)
 
     def point(self, u: Array) -> SamplePoint:
         """Return the point of vectors u, (n,) or (c, n)."""

@@ -26,6 +26,8 @@ class SparseProducts(DenseProducts):
     So one product of scipy serves all clients: with a matrix each, calls would cost more than arithmetic.
     """
 
+    every_number = False
+
     def part(self, block: BlockSamples, rows: slice | Array) -> tuple[Any, Any, None]:
         return rows, self.gather([(block, np.arange(len(block))[rows])]), None
 

@@ -18,6 +18,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import LabelKind, count_classes
 from mpifed.kernels.blocks import Block
+from mpifed.kernels.sample_space import LinearScores
 from mpifed.problems.problem import Problem
 
 
@@ -97,12 +98,11 @@ class Classifier(Problem):
         flat = G.reshape(len(block), -1)
         return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
 
-    def spans(self) -> bool:
-        """Return whether ∇f_i is A_iᵀ s with s of the scores, plus ridge_i w: LinearScores."""
-        # λ is of W alone, so with a bias it is no factor of w
+    def in_scores(self) -> LinearScores | None:
         cls = type(self)
-        own = all(unwrap(getattr(cls, name)) is getattr(Classifier, name) for name in ("grad", "scores", "pull", "split"))
-        return own and not (self.bias and self.lam)
+        reading = ("grad", "scores", "pull", "split")
+        own = all(unwrap(getattr(cls, name)) is getattr(Classifier, name) for name in reading)
+        return self if own and not (self.bias and self.lam) else None  # λ is no factor of a bias
 
     def linear_scores(self, block: Block, X: Array) -> Array:
         return self.scores(block, X)

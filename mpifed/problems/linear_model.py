@@ -11,6 +11,7 @@ from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, row_starts
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
+from mpifed.kernels.sample_space import LinearScores
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 from mpifed.problems.problem import ClientFactors, Problem, RowMap, unit_factors
 
@@ -224,13 +225,10 @@ class LinearModel(Problem):
 
         return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 
-    def spans(self) -> bool:
-        """Return whether ∇f_i is A_iᵀ s with s of the scores, plus ridge_i w: LinearScores."""
+    def in_scores(self) -> LinearScores | None:
         cls = type(self)
-        return all(
-            unwrap(getattr(cls, name)) is getattr(LinearModel, name)
-            for name in ("grad", "_pass", "penalty_grad", "scores")
-        )
+        reading = ("grad", "_pass", "penalty_grad", "scores")
+        return self if all(unwrap(getattr(cls, name)) is getattr(LinearModel, name) for name in reading) else None
 
     def linear_scores(self, block: Block, X: Array) -> Array:
         return block.matvec(X)

@@ -17,6 +17,7 @@ from mpifed.core.typing import Array
 from mpifed.data.dataset import Dataset
 from mpifed.data.labels import LabelKind, fit_labels
 from mpifed.kernels.blocks import Block
+from mpifed.kernels.sample_space import LinearScores
 
 ON_DEVICES = {Supports.DEVICES: "{loss} does not compute with tensors on a device"}
 IN_MEMORY = {Supports.DEVICES: "{name} needs {what}, which are computed in memory alone"}
@@ -157,9 +158,9 @@ class Problem(Component):
         """Compute f_i(x_i): (c,)."""
         return self.value_grad(block, X)[0]
 
-    def spans(self) -> bool:
-        """Return whether it has the methods of ``LinearScores``, so that local steps may be taken on scores."""
-        return False
+    def in_scores(self) -> LinearScores | None:
+        """Return the gradient by linear scores, on which local steps can be taken; None where it is no such one."""
+        return None
 
     def grad(self, block: Block, X: Array) -> Array:
         """Compute ∇f_i(x_i): (c, n)."""

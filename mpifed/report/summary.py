@@ -36,7 +36,15 @@ BUDGETS = ("epsilon", "epsilon_accounted", "epsilon_pld", "epsilon_rdp")  # priv
 DRAWN = ("objective", "grad_norm_sq", "accuracy")  # columns with a curve
 BLOCKS = "▁▂▃▄▅▆▇█"
 DECADES = 100.0  # largest over smallest value from which on the scale is logarithmic
-IN_WORDS = ("hostname", "threads", "cpus", "blas", "block_bytes", "block_bytes_reason")  # columns shown in words
+IN_WORDS = (
+    "hostname",
+    "threads",
+    "cpus",
+    "blas",
+    "block_bytes",
+    "block_bytes_reason",
+    "sample_space_clients",
+)  # columns shown in words
 RARE = ("shared_bytes", "max_device_bytes")  # columns that are listed if one of them is above 0
 SPARE = 1.25  # memory to ask for over the measured peak
 MIB = 1 << 20  # SLURM's M

@@ -11,6 +11,7 @@ WORDS = {
     "plain": "data.clients=13 data.features=23 rounds=6 stop.diverged=0",
     "logistic": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=5",
     "curved": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=5 stop.gradient=0.0",
+    "scores": f"{GAUSSIAN} data.samples=7 data.features=40 rounds=5 stop.gradient=0.0 space=samples",
     "digits": "data=digits data.clients=13 rounds=4 stop.gradient=0.0",
     "long": f"{GAUSSIAN} data.samples=3 data.features=20011 rounds=3",  # reduced in slices
     "attacked": f"{GAUSSIAN} data.samples=11 data.features=7 rounds=6 selection.share=0.8 stop.gradient=0.0",
@@ -77,6 +78,12 @@ TABLES = {  # the method stands before the comma
         "fedavg, private": "problem={name='mlp',hidden=[9]} personal=['head.*'] selection={name='poisson',share=0.2} "
         "privacy={clip=0.01,noise_multiplier=0.5,per='layer',noise_seed=3}",
         "fedadmm-deep, network": "problem=mlp problem.hidden=[9]",
+    },
+    "scores": {
+        "fedavg, scores": "objective.weights=samples dtype=float32 selection.share=0.4 problem.mu=0.1",
+        "fedadmm, scores": "algorithm.inner_max=6",
+        "scaffold, scores": "compress.up=natural",
+        "apfl, scores": "dtype=float32 system.partial=true system.deadline=0.3 system.speed=100",
     },
     "long": {
         "fedgia, long": "",

@@ -148,7 +148,9 @@ class ClippedSums(Transform):
         if x is not None:
             rows = parts[0] - x
         else:
-            rows = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)  # what the method returned stays
+            rows = np.concatenate(
+                [part.reshape(len(part), -1) for part in parts], axis=1
+            )  # what the method returned stays
         # rows in one piece, whatever the uploads are: the last bit of a norm depends on how a row lies in memory
         return rows.astype(np.float64, order="C", copy=False)
 

@@ -278,10 +278,10 @@ BOUNDS = {
     "classes derived from a seam": 3,
     "proxies": 0,
     "members of the house typed Any": 0,
-    "isinstance": 215,
+    "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 55_682,
-    "lines of tests": 50_060,
+    "lines of mpifed": 56_300,
+    "lines of tests": 50_450,
     "lines of benchmarks": 10_730,
 }
 
@@ -300,12 +300,12 @@ WORDS = {
     "private names of methods": 0,  # 0
     "private names of features": 129,  # 0
     "private names of networks": 14,  # 0
-    "files with private names": 47,  # 0
+    "files with private names": 48,  # 0
     "members of a plug-in": 8,  # 8
     "slots of hosts and servers": 7,  # 5
-    "refusing lines": 4_187,  # 2,200
+    "refusing lines": 4_202,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 428,  # 420
+    "modules": 430,  # 420
     "modules with one importer": 66,  # 60
     "modules below 40 lines": 14,  # 10
 }

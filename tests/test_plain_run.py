@@ -7,7 +7,7 @@ import pytest
 from tests.helpers import meters
 
 # functions, files, lines of these functions, functions of features that are off; to read the machine takes more on some
-BOUNDS = {"fedgia": (470, 66, 3445, 0), "fedavg": (510, 68, 3719, 0), "mlp": (509, 68, 3733, 0)}
+BOUNDS = {"fedgia": (470, 66, 3450, 0), "fedavg": (511, 68, 3745, 0), "mlp": (510, 68, 3759, 0)}
 
 
 @pytest.mark.parametrize("name", meters.RUNS)

@@ -51,7 +51,7 @@ class Ditto(FedAvg, tag="ditto"):
 
     def train_personal(self, f: Local, theta: Array, x: Array) -> Array:
         """Return the personal models after ``inner`` steps near x: (c, n)."""
-        theta = f.point(theta, 0 if self.batch_size or not self.optimizer.spans() else self.inner, vectors=2)
+        theta = f.point(theta, self.optimizer.spans and self.inner, self.batch_size, vectors=2)
         memory = None
         for j, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)

@@ -12,6 +12,7 @@ from mpifed.algorithms.parts import (
     RecordValues,
     Sum,
     Theorem,
+    namespace,
     to_tune,
 )
 from mpifed.extend import Array, Federation, Local, Requirement, Supports, Upload
@@ -78,7 +79,7 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         xp = f.xp
         w = f.point(w, 1 + self.k0 * (self.inner_max - 1), vectors=2)
         pair = (xp.astype(a[:, None], w.dtype) for a in (f.lipschitz() / f.m, self.sigma(f)))
-        r, sigma = (xp.repeat(a, f.n, axis=1) if f.is_array(w) else a for a in pair)
+        r, sigma = (xp.repeat(a, f.n, axis=1) if namespace(w) is xp else a for a in pair)
         lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
         pi = client.pi
         eps = client.eps

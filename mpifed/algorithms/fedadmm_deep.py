@@ -73,8 +73,8 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     def descend(self, f: Local, client: Client, w: Array) -> Array:
         """Return the local models after all epochs: (c, n)."""
-        steps = 0 if self.batch_size or not self.optimizer.spans() else math.ceil(self.epochs)
-        theta = f.point(f.xp.broadcast_to(w, client.pi.shape), steps, vectors=3)
+        w = f.xp.broadcast_to(w, client.pi.shape)
+        theta = f.point(w, self.optimizer.spans and math.ceil(self.epochs), self.batch_size, vectors=2)
         memory = None
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta

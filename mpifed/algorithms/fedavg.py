@@ -47,7 +47,7 @@ class LocalSteps(LocalEpochs):
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
         """Take k0 local steps from the server's model, or at most ``most`` for each client, and upload w_i."""
-        w = f.point(self.first_point(client, x), self.full_steps())
+        w = self.first_point(f, client, x)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)
@@ -55,15 +55,12 @@ class LocalSteps(LocalEpochs):
         w = f.array(w)
         return (client._replace(w=w) if self.keeps_models() else client), w
 
-    def full_steps(self) -> int:
-        return super().full_steps() if self.optimizer.spans() else 0
-
     def keeps_models(self) -> bool:
         return self.aggregate == "all"  # whether clients keep their last local models
 
-    def first_point(self, client: Client, x: Array) -> Array:
-        """Return the models at which a round begins: (n,) or (c, n)."""
-        return x
+    def first_point(self, f: Local, client: Client, x: Array) -> Array:
+        """Return the models at which a round begins: (n,) or (c, n), or their point."""
+        return f.point(x, self.optimizer.spans and self.iterations(), self.batch_size)
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         return self.optimizer.step(w, f.grad(w), self.rate(f, gamma), memory)  # (3.16)

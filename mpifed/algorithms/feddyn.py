@@ -69,8 +69,8 @@ class FedDyn(LocalEpochs, tag="feddyn"):
 
     def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
         """Return the local models after all steps: (c, n)."""
-        steps = self.full_steps() if self.optimizer.spans() else 0
-        theta = f.point(f.xp.broadcast_to(x, client.h.shape), steps, vectors=3)
+        x = f.xp.broadcast_to(x, client.h.shape)
+        theta = f.point(x, self.optimizer.spans and self.iterations(), self.batch_size, vectors=2)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)

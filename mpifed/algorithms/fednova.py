@@ -49,7 +49,7 @@ class FedNova(LocalSteps, tag="fednova"):
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
         """Upload d_i and ‖a_i‖₁: n + 1 numbers."""
-        w = f.point(x, self.full_steps())
+        w = self.first_point(f, client, x)
         memory = None
         a = f.zeros(1)
         memory_a = None

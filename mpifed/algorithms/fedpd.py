@@ -56,7 +56,7 @@ class FedPD(Algorithm, tag="fedpd"):
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Run k0 iterations, each from the global model x, and upload z_i."""
         pi = client.pi
-        x = f.point(x, 1 + self.k0 * (self.inner - 1) if self.optimizer.spans() else 0, vectors=2)
+        x = f.point(x, self.optimizer.spans and 1 + self.k0 * (self.inner - 1), vectors=2)
         first = self.data_grad(f, x)
         for j in range(self.k0):
             gamma = self.step.gamma(k + j, self.k0, f.samples)

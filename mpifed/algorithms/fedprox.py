@@ -36,14 +36,12 @@ class FedProx(FedAvg, tag="fedprox"):
     def sample_gradients(self, d: Array) -> Array:
         return self.inner * super().sample_gradients(d)
 
-    def full_steps(self) -> int:
-        return self.inner * super().full_steps()
-
     def keeps_models(self) -> bool:
         return self.begin == "own" or super().keeps_models()
 
-    def first_point(self, client: Client, x: Array) -> Array:
-        return client.w if self.begin == "own" else x
+    def first_point(self, f: Local, client: Client, x: Array) -> Array:
+        w = client.w if self.begin == "own" else x
+        return f.point(w, self.optimizer.spans and self.inner * self.iterations(), self.batch_size, vectors=2)
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         rate = self.rate(f, gamma)

@@ -92,7 +92,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float, steps: int) -> tuple[Client, Array]:
         """Take local steps up to the coin that says mean, and upload x̂_i."""
-        y = f.point(x, 0 if self.batch_size else steps, vectors=2)
+        y = f.point(x, steps, self.batch_size, vectors=2)
         for _, batch, _ in f.steps(steps, 0, self.batch_size):
             y = y - gamma * (batch.grad(y) - client.h)
         x = f.array(y)

@@ -95,8 +95,7 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         """Upload f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr, divided by top^q: n + 1 numbers."""
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
         lr = rate_at(self.lr, f, k0=self.epochs or self.k0)
-        steps = 0 if self.batch_size or not self.optimizer.spans() else math.ceil(self.epochs) or self.k0
-        w = f.point(x, steps)
+        w = f.point(x, self.optimizer.spans and (math.ceil(self.epochs) or self.k0), self.batch_size)
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)

@@ -3,6 +3,7 @@
 import resource
 import socket
 import sys
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from mpifed.federation.callback import ClientTable
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import RankTraffic, Transport
-from mpifed.kernels.sample_space import GRAMS
 from mpifed.mpi.world import World
 from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
@@ -43,7 +43,7 @@ def report(host: Host | None, traffic: RankTraffic) -> dict[str, Any]:
         "blas": provenance.describe_blas(),
         "block_bytes": 0 if host is None else host.block_size.bytes,
         "block_bytes_reason": "" if host is None else host.block_size.reason,
-        "sample_space_clients": 0 if host is None else sum(group.count_computed(GRAMS) for group in host.same_size),
+        "sample_space_clients": sum(map(attrgetter("sample_space_clients"), host.same_size if host else [])),
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
 
@@ -92,9 +92,9 @@ def block_attributes(ranks: dict[str, Any]) -> dict[str, Any]:
     first = next(k for k, clients in enumerate(ranks["clients"]) if clients)
     sizes = sorted({size for size, clients in zip(ranks["block_bytes"], ranks["clients"], strict=True) if clients})
     others = f"; ranks chose {sizes[0]:,} to {sizes[-1]:,} bytes" if len(sizes) > 1 else ""
-    count, clients = sum(ranks["sample_space_clients"]), sum(ranks["clients"])
-    local = {"local_steps": f"on the scores of samples for {count:,} of {clients:,} clients"} if count else {}
-    return local | {
+    count = sum(ranks["sample_space_clients"])
+    local = {"local_steps": f"on the scores of samples for {count:,} of {sum(ranks['clients']):,} clients"}
+    return (local if count else {}) | {
         "block_bytes": ranks["block_bytes"][first],
         "block_bytes_reason": ranks["block_bytes_reason"][first] + others,
     }

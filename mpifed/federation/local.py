@@ -137,18 +137,18 @@ class Local:
             gradient = transform.gradient(self, gradient)
         return self.apply_factors(gradient(self.block, X))
 
-    def point(self, x: Array, steps: int, vectors: int = 1) -> Array:
-        """Return models x, (n,) or (c, n), in a form in which ``steps`` gradient steps of all samples cost least.
+    def point(self, x: Array, steps: int, size: int = 0, vectors: int = 1) -> Array:
+        """Return models x, (n,) or (c, n), or their point in the space of samples if steps cost less there.
 
-        Either x itself, or its point in the space of samples, where f_i is of linear scores and a client has few
-        samples. grad, +, −, and products with numbers or (c, 1) work with both; ``array`` returns the models. Steps
-        add multiples of ``vectors`` vectors, x among them, and of gradients.
+        grad, +, −, and products with numbers or (c, 1) work with both; ``array`` returns the models. The ``steps`` add
+        multiples of gradients of ``size`` samples (0: all) and of ``vectors`` vectors, x among them.
         """
-        where, block = self._study.space, self.block
-        if steps < 2 or where == "parameters" or self._space is None:
-            return x
+        block = self.block
         D = block.b.shape[1]
-        if where == "auto" and not (block.products.every_number and pays(D, block.n, steps, vectors)):
+        auto = self._study.space == "auto"
+        if size or steps < 2 or self._study.space == "parameters" or (auto and block.n < 2 * D):
+            return x
+        if self._space is None or (auto and not (block.products.every_number and pays(D, block.n, steps, vectors))):
             return x
         point: Any = self._space.point(x)
         return point
@@ -160,10 +160,6 @@ class Local:
         if problem is None or self.xp is not np or any(changes_steps(transform) for transform in self.transforms):
             return None
         return SampleSpace(self.block, problem, self.factors if self.transforms else None)
-
-    def is_array(self, point: Array) -> bool:
-        """Return whether models are an array, not a point."""
-        return not isinstance(point, SamplePoint)
 
     def array(self, point: Array) -> Array:
         """Return the models of a point, (c, n); an array itself."""

@@ -35,7 +35,8 @@ class SameSizeBlocks:
     def __init__(self, blocks: Sequence[Block], full: Block | None = None) -> None:
         self.full = full
         self.cached: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the blocks that have theirs
-        self.computed: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the clients that have theirs
+        self.by_client: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the clients that have theirs
+        self.sample_space_clients = 0  # how many clients have them
         self.held: list[tuple[str, Array, Block]] = []  # blocks of test and validation samples as filled, their clients
         self._set_blocks(list(blocks))
 
@@ -106,21 +107,18 @@ class SameSizeBlocks:
 
     def client_values(self, key: str, compute: Callable[[Block], Array], positions: Array) -> Array:
         """Return the values of Block.client_values for the clients at rising ``positions``: (c, …)."""
-        missing = positions if key not in self.computed else positions[~self.computed[key][1][positions]]
+        missing = positions if key not in self.by_client else positions[~self.by_client[key][1][positions]]
         if len(missing):
             result = compute(self.take(missing))
-            if key not in self.computed:
+            if key not in self.by_client:
                 # memory that is never written is never taken from the machine
                 empty = np.empty((len(self), *result.shape[1:]), result.dtype)
-                self.computed[key] = empty, np.zeros(len(self), bool)
-            self.computed[key][0][missing] = result
-            self.computed[key][1][missing] = True
-        values: Array = self.computed[key][0][as_slice(positions)]
+                self.by_client[key] = empty, np.zeros(len(self), bool)
+            self.by_client[key][0][missing] = result
+            self.by_client[key][1][missing] = True
+            self.sample_space_clients += len(missing)
+        values: Array = self.by_client[key][0][as_slice(positions)]
         return values
-
-    def count_computed(self, key: str) -> int:
-        """Return for how many clients Block.client_values has computed these."""
-        return int(self.computed[key][1].sum()) if key in self.computed else 0
 
     def _compute_missing(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Array:
         """Compute the missing values of the blocks ``numbers``, and return the array of all clients."""

@@ -102,13 +102,12 @@ class SampleSpace:
         return SamplePoint(self, {key: ridge * c for key, c in point.coefficients.items()}, S)
 
     def array(self, point: SamplePoint) -> Array:
-        """Compute w_i = Σ_l c_l u_l + A_iᵀ s_i: (c, n)."""
-        total: Any = None if point.s is None else self.problem.pull_slopes(self.block, point.s)
+        """Compute w_i = Σ_l c_l u_l + A_iᵀ s_i, a new array: (c, n)."""
+        s = point.s
+        total = np.zeros(point.shape, point.dtype) if s is None else self.problem.pull_slopes(self.block, s)
         for key, c in point.coefficients.items():
-            part = c * self.vectors[key][0]
-            total = part if total is None else np.add(total, part, out=total if total.ndim == 2 else None)
-        total = np.zeros(point.shape, self.one.dtype) if total is None else total
-        return total if total.ndim == 2 else np.broadcast_to(total, point.shape)
+            total += c * self.vectors[key][0]
+        return total
 
     def squared_norms(self, point: SamplePoint) -> Array:
         """Compute ‖w_i‖² as sᵀ(A w + A v) + ‖v‖², v = Σ_l c_l u_l: (c,)."""
@@ -123,10 +122,10 @@ class SampleSpace:
             both = both + self.scores(fixed).reshape(s.shape)
         squares = np.vecdot(s, both) + length
         # where the terms cancel, as in the gradient of a local solution, the vector itself tells
-        unsure = ~(squares > math.sqrt(np.finfo(squares.dtype).eps) * length)
-        if unsure.any():
+        cancel = ~(squares > math.sqrt(np.finfo(squares.dtype).eps) * length)
+        if cancel.any():
             w = self.array(point)
-            squares = np.where(unsure, np.vecdot(w, w), squares)
+            squares = np.where(cancel, np.vecdot(w, w), squares)
         return squares
 
 
@@ -175,7 +174,7 @@ class SamplePoint:
         return self.space.point(other).combine(self, np.subtract)
 
     def __mul__(self, factor: Any) -> Any:
-        if isinstance(factor, np.ndarray) and factor.ndim and factor.shape[-1] != 1:
+        if getattr(factor, "ndim", 0) and factor.shape[-1] != 1:
             return self.space.array(self) * factor  # by coordinates: no point any more
         s = None if self.s is None else scale(factor, self.s)
         return SamplePoint(self.space, {key: factor * c for key, c in self.coefficients.items()}, s)
@@ -191,12 +190,10 @@ class SamplePoint:
             other = self.space.point(other)
         coefficients = self.coefficients
         if other.coefficients:
-            coefficients = dict(coefficients)
-            for key, c in other.coefficients.items():
-                total = operation(coefficients.get(key, 0 * self.space.one), c)
-                coefficients[key] = total
-                if not isinstance(total, np.ndarray) and not total:
-                    del coefficients[key]  # w − x has no x
+            zero = 0 * self.space.one
+            coefficients = coefficients | {
+                key: operation(coefficients.get(key, zero), c) for key, c in other.coefficients.items()
+            }
         if other.s is None:
             return SamplePoint(self.space, coefficients, self.s)
         return SamplePoint(self.space, coefficients, operation(0 if self.s is None else self.s, other.s))
@@ -204,30 +201,23 @@ class SamplePoint:
 
 def scale(factor: Coefficient, S: Array) -> Array:
     """Multiply S (c, D) or (c, D, C) by a number or by (c, 1)."""
-    return factor[..., None] * S if S.ndim == 3 and isinstance(factor, np.ndarray) else factor * S
+    return factor[..., None] * S if S.ndim == 3 and np.ndim(factor) else factor * S
 
 
-class PointNamespace(SimpleNamespace):
-    """The functions of the array-API standard that points have; those of numpy for all else."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-    @staticmethod
-    def zeros_like(point: SamplePoint) -> SamplePoint:
-        return SamplePoint(point.space, {}, None)
-
-    @staticmethod
-    def vecdot(point: Any, other: Any) -> Array:
-        """Compute ‖w_i‖² of a point: (c,)."""
-        return point.space.squared_norms(point) if isinstance(point, SamplePoint) else np.vecdot(point, other)
-
-    @staticmethod
-    def where(condition: Array, point: Any, other: Any) -> Any:
-        """Return the point of some clients (c, 1), and of the rest the other one."""
-        if not isinstance(point, SamplePoint):
-            return np.where(condition, point, other)
-        return point * condition + other * ~condition
+def zeros_like(point: SamplePoint) -> SamplePoint:
+    """Return the point of zeros."""
+    return SamplePoint(point.space, {}, None)
 
 
-NAMESPACE = PointNamespace()
+def vecdot(point: SamplePoint, other: SamplePoint) -> Array:
+    """Return ‖w_i‖² of a point, which is given twice: (c,)."""
+    return point.space.squared_norms(point)
+
+
+def where(condition: Array, point: SamplePoint, other: SamplePoint) -> Any:
+    """Return the point of clients for which a condition (c, 1) holds, and the other one of the rest."""
+    return point * condition + other * ~condition
+
+
+# the functions of the array-API standard that points have, and those of numpy for what is made of their numbers
+NAMESPACE = SimpleNamespace(**vars(np) | {"zeros_like": zeros_like, "vecdot": vecdot, "where": where})

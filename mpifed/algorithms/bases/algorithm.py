@@ -304,10 +304,6 @@ class LocalEpochs(Algorithm):
         """Return the local iterations a round, by which k rises: k0, or the epochs that are begun."""
         return math.ceil(self.epochs) or self.k0
 
-    def full_steps(self) -> int:
-        """Return the steps of a round with the gradient of all samples, for f.point: 0 with mini-batches."""
-        return 0 if self.batch_size else self.iterations()
-
     def sample_gradients(self, d: Array) -> Array:
         return count_gradients(d, self.k0, self.epochs, self.batch_size, self.last_batch)
 

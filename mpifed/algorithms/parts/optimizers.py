@@ -54,6 +54,8 @@ class Optimizer(Component):
     default: ClassVar[str] = "sgd"
     kind: ClassVar[str] = "optimizers"
     checks: ClassVar[str] = "mpifed.algorithms.bases.method_guards"
+    # whether d is made of g, w and earlier ones of these by sums and products with numbers: see f.point
+    spans: ClassVar[bool] = False
     refused: ClassVar[dict[str, str]] = {
         "lr": "the step size is an option of the algorithm, algorithm.step or algorithm.lr",
         "betas": "write beta1 and beta2",
@@ -62,10 +64,6 @@ class Optimizer(Component):
 
     def linear(self) -> bool:
         """Return whether d is a weighted sum of past gradients with weights that do not depend on them."""
-        return False
-
-    def spans(self) -> bool:
-        """Return whether d is made of g, w and earlier ones of these by sums and products with numbers: see f.point."""
         return False
 
     def begin(self, g: Array) -> Any:
@@ -89,15 +87,11 @@ class Optimizer(Component):
             if not xp.all(gamma > 0):
                 pairs = zip(memory, new, strict=True)
                 new = type(new)(*(xp.where(gamma > 0, after, before) for before, after in pairs))
-        return subtract(w, gamma * d), new
-
-
-def subtract(w: Array, step: Array) -> Array:
-    """Return w − step (c, n), written into ``step``, because another array of this size takes longer than the sum."""
-    # not for tensors: PyTorch reuses the memory of arrays of this size itself
-    if isinstance(step, np.ndarray) and isinstance(w, np.ndarray) and step.dtype == w.dtype:
-        return np.subtract(w, step, out=step)
-    return w - step
+        step = gamma * d
+        # into memory that is there: another array of this size takes longer than the sum, but PyTorch reuses its own
+        if isinstance(step, np.ndarray) and step.dtype == w.dtype:
+            return np.subtract(w, step, out=step), new
+        return w - step, new
 
 
 LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local steps; starts anew in every round")]
@@ -108,12 +102,10 @@ class SGD(Optimizer, tag="sgd"):
 
     # Without memory; only uploads are accounted for, whatever direction a client takes.
     supports = Supports.EVERYTHING
+    spans: ClassVar[bool] = True
 
     def linear(self) -> bool:
         return not self.clip
-
-    def spans(self) -> bool:
-        return True
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return g, memory
@@ -151,15 +143,13 @@ class Momentum(WeightDecayOptimizer, tag="momentum"):
 
     # Memory begins anew in every round, so that no checkpoint needs it.
     supports = Supports.EVERYTHING
+    spans: ClassVar[bool] = True
 
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
 
     def linear(self) -> bool:
         return not (self.clip or self.weight_decay)
-
-    def spans(self) -> bool:
-        return not np.ndim(self.weight_decay)
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(namespace(g).zeros_like(g))

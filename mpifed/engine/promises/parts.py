@@ -50,8 +50,8 @@ KEYS: PromisesByOption = {
     "dtype": OptionPromises(Supports.EVERYTHING & ~Supports.DOUBLE, DOUBLE),
     # Sums in any order differ in their last bits; where noise lies on a grid they are exact.
     "reproducible": OptionPromises(Supports.EVERYTHING & ~(Supports.BITS | Supports.RESUME)),
-    # Kernels, sizes of blocks and paths of sums: numbers are the same, and time is not private.
-    **supporting("kernels", "reduction", "block_bytes", "patience"),
+    # Kernels, forms of local steps, sizes of blocks and paths of sums: numbers are the same, and time is not private.
+    **supporting("kernels", "space", "reduction", "block_bytes", "patience"),
     # Each plug-in of a user speaks for itself.
     **supporting("plugins"),
     # A model trained on the same data has spent privacy before; a note says so.

@@ -10,7 +10,7 @@ COUNT = 200  # less than a minute of the processor
 
 
 def chosen() -> list[str]:
-    """Their names: what brings a method or a feature alone, then by turns a study of each feature, in a random order."""
+    """Their names: what brings a method or a feature alone, then by turns a study of each feature, in random order."""
     recorded = read()[1]
     able = [name for name in recorded if kernels(name) == "numpy" and "refused" not in recorded[name]]
     able.sort(key=lambda name: crc32(name.encode()))

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from tests.helpers.parts import in_part
 
 os.environ.setdefault("MKL_CBWR", "AUTO")  # before a test imports PyTorch itself: see core/arrays.py
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads would wait for the processor that other tests have
 settings.register_profile("few", max_examples=25, deadline=None, derandomize=True, database=None)
 settings.register_profile("many", max_examples=200, deadline=None, database=None)
 

@@ -39,6 +39,9 @@ QUADRATIC = {"data": {"name": "quadratic", "clients": 8, "features": 5}}
 SPARSE = {"data": held("logistic", sparse=True)}
 MLP = {"data": CLASSES["data"], "problem": {"name": "mlp", "hidden": [4]}}
 MODULE = {"data": CLASSES["data"], "problem": {"name": "torch", "module": "tests.bits.network:small"}}
+PRIVATE = {"privacy": FEATURES["private"]["privacy"]}
+HEADS = {"personal": ["head.*"], "record": {"personal": True}}
+DISCRETE = "distributed-discrete-gaussian"
 TOP = {"up": {"name": "topk", "k": 2}, "feedback": "error"}
 VECTORS = {"kind": "vectors", "sums": "masked", "bits": 40, "fraction": 20}
 TABLES: dict[str, tuple[Table, ...]] = {
@@ -52,6 +55,15 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "numpy/partial": (LOGISTIC, by("fednova", **BATCHES), {"system": {**ABSENT, "partial": True}}),
     "numpy/budget": (LOGISTIC, by("fedepm", **SEEDED), {"compress": {"up": "natural"}}),
     "numpy/budget-of-sums": (LOGISTIC, by("flame-dp", noise_seed=3, seen="sum", colluding=2), {"masks": {"bits": 48}}),
+    "numpy/private-bound": (LOGISTIC, AVG, PRIVATE, {"privacy": {"quantile": 0.5, "count_noise": 2.0}}),
+    "numpy/private-poisson": (LOGISTIC, AVG, PRIVATE, {"selection": {"name": "poisson", "share": 0.4}}),
+    "numpy/private-integers": (
+        LOGISTIC,
+        AVG,
+        PRIVATE,
+        {"privacy": {"mechanism": DISCRETE}, "masks": {"sums": "masked", "bits": 16}},
+    ),
+    "numpy/private-heads": (MLP, by("scaffold"), PRIVATE, HEADS, {"privacy": {"per": "layer"}}),
     "numpy/certify": (LEAST, by("fedgia", certify=True)),
     "numpy/certify-dual": (LOGISTIC, by("feddcd", certify=True)),
     "numpy/error-feedback": (LOGISTIC, AVG, {"compress": TOP}),
@@ -86,6 +98,7 @@ TABLES: dict[str, tuple[Table, ...]] = {
 }
 RESUMED = [("fedadmm", "plain"), ("scaffold", "compress"), ("fedavg", "asynchronous"), ("gradient-tracking", "graph")]
 RESUMED += [("fedadmm", "masks"), ("flame", "absent"), ("ditto", "personal"), ("fednl", "plain"), ("fedepm", "weights")]
+RESUMED += [("scaffold", "private"), ("fedrep", "at-home")]
 
 
 def special() -> dict[str, Study]:

@@ -48,7 +48,11 @@ FEATURES: dict[str, Table] = {
     "personal": {"record": {"personal": True}},
     "validation": {"data": {"validation": 0.3}, "record": {"best": True}},
     "available": {"system": {**SLOW, "availability": {"name": "diurnal", "period": 2.0, "share": 0.6}}},
+    "private": {"privacy": {"clip": 0.5, "noise_multiplier": 1.0, "noise_seed": 3}, "selection": {"count": 3}},
+    "at-home": {"personal": ["x0", "x[23]"], "record": {"personal": True}},
 }
+CHANGES = ("fedavg", "feddyn", "fedopt", "fedprox", "fedrep", "scaffold")  # methods that upload changes of models
+ABLE = {"private": ("apfl", "ditto", "fedbuff", *CHANGES), "at-home": ("local-gd", *CHANGES)}  # with all others refused
 BATCHES = {"batch_size": 3, "epochs": 2}
 SMALL = {"step": {"name": "constant", "a": 1e-4}, "epsilon": 100.0, "k0": 3}
 PENALTY = {"step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3, "epsilon": 100.0}
@@ -104,6 +108,7 @@ OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones tak
     "sfedprox": [SMALL, SMALL | NO_NOISE],
     "sisa": [{}, {"preconditioner": "smoothness", "gamma": 0.9}, {"batch_size": 3}],
 }
+UNABLE = {"aggregate": "all", "server": "fedexp"}  # options that private means and parts at home refuse
 PARTIAL = ("apfl", "fedavg", "fednova", "fedopt", "fedprox")
 
 
@@ -161,6 +166,15 @@ def suitable(method: str, feature: str) -> list[str]:
     return [name for name in PROBLEMS if name not in without]
 
 
+def recorded_options(method: str, feature: str) -> list[Table]:
+    """The options that a study of a method and a feature takes one of; none where it is not recorded."""
+    every = OPTIONS.get(method, [{}])
+    if feature not in ABLE:
+        return every
+    able = [options for options in every if not any(options.get(key) == value for key, value in UNABLE.items())]
+    return able if method in ABLE[feature] else []
+
+
 def made(method: str, feature: str, options: Table, problem: str) -> Table:
     """The settings of a method with a feature on a problem, for kernels of any kind."""
     of_graphs = issubclass(methods()[method], mpifed.extend.GraphAlgorithm)
@@ -176,20 +190,20 @@ def made(method: str, feature: str, options: Table, problem: str) -> Table:
         found["graph"] = "star"  # its graph must not change
     elif of_graphs and feature != "graph":
         found["graph"] = one_of(["ring", "exponential", "erdos-renyi"], method, feature)
-    elif feature != "asynchronous" and not of_graphs:
+    elif feature not in ("asynchronous", "private") and not of_graphs:
         found["selection"] = one_of(SELECTIONS, feature, method, "selection")
     return found
 
 
 def pairs() -> dict[str, Study]:
-    """Every method with every feature and all kernels."""
+    """Every method with every feature that is recorded with it, and all kernels."""
     found = {}
     for method in methods():
-        every = OPTIONS.get(method, [{}])
         for feature in FEATURES:
+            every = recorded_options(method, feature)
             plain = feature == "plain"
             problem = one_of(suitable(method, feature), method, feature)
-            for k, options in enumerate(every if plain else [one_of(every, method, feature, "options")]):
+            for k, options in enumerate(every if plain or not every else [one_of(every, method, feature, "options")]):
                 for kernels, value in KERNELS.items():
                     compiled = "logistic" if problem == "softmax" and kernels == "compiled" else problem
                     settings = merged(made(method, feature, options, compiled), {"kernels": value})
@@ -205,9 +219,15 @@ def crossed() -> dict[str, Study]:
         method = "fedadmm"
         if "personal" in two:
             method = "ditto"
+        if two & ABLE.keys():
+            method = "ditto" if two == {"private", "personal"} else "fedavg" if "robust" in two else "scaffold"
         if "graph" in two:
             method = "fedgia-graph"
         settings = merged(made(method, one, {}, "logistic"), FEATURES[other], {"kernels": "numpy"})
+        if two & ABLE.keys() and "graph" not in two:
+            settings["selection"] = FEATURES["private"]["selection"]
+        if two == {"compress", "private"}:
+            settings["compress"].pop("up")  # short uploads may be longer than their bound
         if "columns" in two:
             settings["data"] = held("logistic")
         if "asynchronous" in two:

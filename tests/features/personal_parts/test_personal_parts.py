@@ -1,5 +1,7 @@
 """Parts of a model that stay with the clients: what travels, what is kept, and with what else."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,12 @@ def run(algorithm="fedavg", **more):
     return mpifed.run(**BASE | {"algorithm": algorithm} | more)
 
 
+@cache
+def run_able(name):
+    """Run a method with three clients a round."""
+    return run(name, selection={"count": 3})
+
+
 def head(models):
     return models[..., -HEAD:]
 
@@ -33,7 +41,7 @@ def body(models):
 
 @pytest.mark.parametrize("name", ABLE)
 def test_heads_stay_and_differ_and_bodies_are_the_servers(name):
-    found = run(name)
+    found = run_able(name)
     assert not head(found.x).any()
     assert (body(found.personal) == body(found.x)).all()
     assert (np.ptp(head(found.personal), axis=0) > 0).all()
@@ -43,7 +51,7 @@ def test_heads_stay_and_differ_and_bodies_are_the_servers(name):
 @pytest.mark.parametrize("name", ABLE)
 def test_bytes_are_those_of_what_travels(name):
     """Counted by hand: n − 15 numbers of 8 bytes up and down for each of 3 clients a round, twice for scaffold."""
-    found = run(name, selection={"count": 3})
+    found = run_able(name)
     numbers = (len(found.x) - HEAD) * (2 if name == "scaffold" else 1)
     assert found.rounds["bytes_up"][-1] == found.rounds["bytes_down"][-1] == 4 * 3 * 8 * numbers
 
@@ -148,8 +156,8 @@ def test_a_run_starts_from_the_model_of_one_with_parts_at_home(tmp_path):
 @pytest.mark.parametrize("privacy", [None, {}, {"per": "layer"}], ids=["plain", "flat", "layer"])
 def test_who_shares_a_block_changes_no_bit(name, privacy):
     """Rows of uploads without what stays lie in memory as those of a client alone, so that their norms are the same."""
-    if privacy is not None:
-        privacy = {"clip": 0.01, "noise_multiplier": 0.5, "noise_seed": 3} | privacy
+    if privacy is not None:  # noise would round sums to its grid, and hide their last bits
+        privacy = {"clip": 0.01, "noise_multiplier": 0} | privacy
     alone, together = (run(name, privacy=privacy, block_bytes=size) for size in (1, 10_000_000))
     assert np.array_equal(alone.x, together.x)
     assert alone.rounds["grad_norm_sq"].tolist() == together.rounds["grad_norm_sq"].tolist()

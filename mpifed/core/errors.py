@@ -137,5 +137,7 @@ def to_one_line(mistake: object) -> str:
 
 def escape_unprintable(text: str, keep: str = "") -> str:
     """Escape the unprintable characters of a text, except those in ``keep``."""
+    if text.isprintable():
+        return text
     # Names and texts of a file from elsewhere may hold codes that move the cursor of a terminal or rename its window.
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)

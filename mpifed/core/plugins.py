@@ -35,11 +35,16 @@ def find_class(family: Any, name: Any) -> Any:
 
 
 @cache
-def find_entry_points(kind: str) -> dict[str, str]:
-    """Return the entry points of installed packages in the group mpifed.KIND: name -> "module:Class"."""
+def read_entry_points() -> Any:
+    """Read the entry points of all installed packages."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
-    points = entry_points(group=f"mpifed.{kind}")
+    return entry_points()
+
+
+def find_entry_points(kind: str) -> dict[str, str]:
+    """Return the entry points of installed packages in the group mpifed.KIND: name -> "module:Class"."""
+    points = read_entry_points().select(group=f"mpifed.{kind}")
     # Reversed, so that of two entry points with one name the first on the path counts, as for modules.
     return {point.name: point.value.partition("[")[0].strip() for point in reversed(list(points))}
 

@@ -9,7 +9,7 @@ from mpifed.core.errors import UserError, raise_unknown
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.axes import ABOVE
-from mpifed.report.compare import TableOptions, format_with_notes, make_leading_table, mean_and_sd, values_by_seed
+from mpifed.report.compare import TableOptions, format_with_notes, make_leading_table, mean_and_sd, number_runs
 from mpifed.report.curves import arrange_runs
 from mpifed.report.metrics import available_metrics, samples_prefix
 from mpifed.report.settings import RunGroup, group_runs
@@ -102,11 +102,11 @@ def final_spreads(runs: Sequence[RunRecord], who: str, name: str, layout: TableO
     """Return the spreads of a number in the last evaluation of the runs that have it."""
     runs_here = runs_with_metric(runs, who, name)
     found = [summarise_clients(client_tables(run, who), name) for run in runs_here]
-    spreads = {}
-    for key in SPREADS:
-        ends = {id(run): float(table[key][-1]) for run, table in zip(runs_here, found, strict=True)}
-        spreads[key] = mean_and_sd(values_by_seed(runs_here, layout.by, ends))
-    return spreads
+    numbers = number_runs(runs_here, layout.by)
+    return {
+        key: mean_and_sd({number: float(table[key][-1]) for number, table in zip(numbers, found, strict=True)})
+        for key in SPREADS
+    }
 
 
 class GroupLine(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from mpifed.core.errors import UserError, escape_unprintable, format_count, raise_unknown
 from mpifed.core.roles import TRAINING
@@ -71,7 +70,7 @@ def compare(results: Sequence[RunRecord], layout: TableOptions) -> str:
     results, chosen = choose_rounds(results, layout.at)
     groups = group_runs(results, layout.by, [*available_metrics(results), "n", "status"], layout.rename)
     names = choose_metrics(results, layout.columns, groups)
-    ends = {name: final_values(groups, name, layout.by, layout.everything) for name in names}
+    ends = final_values(groups, names, layout.by, layout.everything)
     order = order_rows(groups, ends, layout.sort)
     groups = groups._replace(groups=[groups.groups[k] for k in order])
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
@@ -226,7 +225,7 @@ def compare_pairs(results: Sequence[RunRecord], name: str, layout: TableOptions)
     select_metrics(results, [name])
     sign = metric_info(name).better
     require_testable(sign, name, f"neither more nor less of {name} is better")
-    ends = final_values(groups, name, layout.by, layout.everything)
+    ends = final_values(groups, [name], layout.by, layout.everything)[name]
     require_testable(len(ends) > 1, name, "it needs two rows, and there is one")
     names = [group_label(group, groups) for group in groups.groups]
     for row_name, row in zip(names, ends, strict=True):
@@ -268,23 +267,31 @@ def explain_too_few(seeds: int, rows: int) -> str:
     )
 
 
-def final_values(groups: RunGroups, name: str, by: Sequence[str], everything: bool) -> list[Ends]:
-    """Return the last value of a metric in every run that counts, for each group."""
+def final_values(groups: RunGroups, names: Sequence[str], by: Sequence[str], everything: bool) -> dict[str, list[Ends]]:
+    """Return the last value of each metric in every run that counts, for each group."""
     counted = [group.runs_that_count(everything) for group in groups.groups]
-    values = {id(run): math.nan if name == "error" else final_metric(run, name) for runs in counted for run in runs}
-    values |= final_errors(counted) if name == "error" else {}
-    return [values_by_seed(runs, by, values) for runs in counted]
-
-
-def values_by_seed(runs: Sequence[RunRecord], by: Sequence[str], values: Mapping[int, float]) -> Ends:
-    """Return the values of runs by their settings ``by`` and their number among the runs that agree in these."""
-    counts = Counter[tuple[str | None, ...]]()
-    ends: dict[tuple[str | None, ...], float] = {}
-    for run in runs:
-        key = tuple(run_settings(run).get(name) for name in by)
-        ends[(*key, str(counts[key]))] = values[id(run)]
-        counts[key] += 1
+    keys = [number_runs(runs, by) for runs in counted]
+    ends: dict[str, list[Ends]] = {}
+    for name in names:
+        values = {id(run): math.nan if name == "error" else final_metric(run, name) for runs in counted for run in runs}
+        values |= final_errors(counted) if name == "error" else {}
+        ends[name] = [
+            {key: values[id(run)] for key, run in zip(of_group, runs, strict=True)}
+            for of_group, runs in zip(keys, counted, strict=True)
+        ]
     return ends
+
+
+def number_runs(runs: Sequence[RunRecord], by: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """Return for each run its settings ``by`` and its number among the runs that agree in these."""
+    counts = Counter[tuple[str | None, ...]]()
+    keys: list[tuple[str | None, ...]] = []
+    for run in runs:
+        settings = run_settings(run)
+        key = tuple(settings.get(name) for name in by)
+        keys.append((*key, str(counts[key])))
+        counts[key] += 1
+    return keys
 
 
 def final_errors(groups: Sequence[Sequence[RunRecord]]) -> dict[int, float]:
@@ -348,6 +355,8 @@ def count_ties(
 
 def is_by_chance(a: Ends, b: Ends) -> bool:
     """Return whether the difference of two rows is no larger than seeds explain (95 %)."""
+    from scipy.special import stdtrit  # slow to import, and seldom needed
+
     gaps = np.array([a[key] - b[key] for key in a if key in b])
     gaps = gaps[np.isfinite(gaps)]
     if len(gaps) < 2:

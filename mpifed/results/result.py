@@ -24,6 +24,7 @@ from mpifed.results.model_log import read_by_client, read_models, read_units, re
 from mpifed.results.validate import (
     UNREADABLE,
     parse_configuration,
+    read_about,
     read_attributes,
     read_column,
     read_columns,
@@ -41,8 +42,8 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 class RunRecord:
     """A record of a run in memory; ``mpifed.Result`` explains the fields.
 
-    ``models``, ``by_client``, ``unseen``, ``units`` and ``certificate`` are read from the file when they are first
-    used, with a UserError where the file is gone.
+    ``about``, ``models``, ``by_client``, ``unseen``, ``units`` and ``certificate`` are read from the file when they are
+    first used, with a UserError where the file is gone.
     """
 
     path: str | None
@@ -53,7 +54,6 @@ class RunRecord:
     selection: Array
     x: Array | None
     personal: Array | None
-    about: dict[str, tuple[str, str]]
     image: bytes | None = field(default=None, repr=False)
 
     @classmethod
@@ -63,7 +63,7 @@ class RunRecord:
         path = None if filename is None else os.fspath(filename)
         name = path or "this file"
         attrs = result_attributes(file, name)
-        rounds, about, selection = read_rounds(file, name, attrs)
+        rounds, selection = read_rounds(file, name, attrs)
         # These are written last: without them a killed run still has its rounds.
         optional = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
@@ -77,7 +77,7 @@ class RunRecord:
             file.flush()
             image = file.id.get_file_image()
         final = (model.get("x"), model.get("personal"))
-        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
+        return cls(path, attrs, rounds, ranks, clients, selection, *final, image)
 
     @property
     def status(self) -> str:
@@ -92,6 +92,11 @@ class RunRecord:
     def config(self) -> dict[str, Any]:
         """The experiment file as tables."""
         return parse_configuration(self.attrs.get("config", ""), self.path or "the result")
+
+    @cached_property
+    def about(self) -> dict[str, tuple[str, str]]:
+        """The unit and the description of each column of ``rounds``."""
+        return self.read(read_about)
 
     @cached_property
     def models(self) -> Columns:

@@ -123,8 +123,8 @@ def check_rounds_rise(numbers: Array, part: str, name: str, every: bool = False)
     require_valid((np.diff(numbers) > 0).all(), name, f"the numbers in {part}/round must rise")
 
 
-def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
-    """Return the complete rows of /rounds, unit and description of each column, and the rows of /selection."""
+def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, Array]:
+    """Return the complete rows of /rounds, and the rows of /selection."""
     # A row is complete when it has its number: numbers are written last and are -1 until then. They are read first,
     # because a writer may add rows meanwhile: then the columns have rows too many, never the numbers.
     numbers = read_column(get_entry(get_entry(file, "rounds", name), "round", name), "rounds/round", name)
@@ -144,11 +144,14 @@ def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> tuple[Columns, d
         require_valid(selection.shape[1], name, "selection has no columns")
         among = not selection.size or (selection.min() >= ALL and (not clients or selection.max() < clients))
         require_valid(among, name, f"selection names clients that are not among its {clients}")
-    about = {}
-    for key, dataset in iterate_datasets(get_entry(file, "rounds", name), name):
-        if key in arrays:
-            about[key] = (str(dataset.attrs.get("units", "")), str(dataset.attrs.get("description", "")))
     # In the order of COLUMNS, then the columns that only an algorithm reports: HDF5 sorts names alphabetically.
     names = [key for key in ("round", *COLUMNS) if key in arrays]
     rows = Columns((key, arrays[key][:count]) for key in dict.fromkeys([*names, *arrays]))
-    return rows, about, selection[:count]
+    return rows, selection[:count]
+
+
+def read_about(file: Any, name: str) -> dict[str, tuple[str, str]]:
+    """Return unit and description of each column of /rounds."""
+    columns = dict(iterate_datasets(get_entry(file, "rounds", name), name))
+    said = {key: dataset.attrs for key, dataset in columns.items() if not is_dimension(dataset)}
+    return {key: (str(of.get("units", "")), str(of.get("description", ""))) for key, of in said.items()}

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammaln
 
 from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.promises import Supports
@@ -31,6 +30,13 @@ def exponential(Z: Array) -> tuple[Array, Array, Array]:
     if not beyond.any():
         return E, E, E
     return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E
+
+
+def log_gamma(a: Array | float) -> Array | float:
+    """Return ln Γ(a)."""
+    from scipy.special import gammaln  # slow to import, and for standard errors alone
+
+    return gammaln(a)
 
 
 class LogLink(Regression):
@@ -89,7 +95,7 @@ class Poisson(LogLink, tag="poisson"):
 
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
         """Return b z − e^z − ln Γ(b + 1), as the dispersion of counts is 1."""
-        return -self.loss(Z, b) - gammaln(b + 1)
+        return -self.loss(Z, b) - log_gamma(b + 1)
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """Return 2(b ln b − b − b z + e^z), with 0 ln 0 = 0."""
@@ -124,7 +130,7 @@ class Gamma(LogLink, tag="gamma"):
     def log_density(self, Z: Array, b: Array, dispersion: Array | float) -> Array:
         """Return a ln(a b/e^z) − a b e^{−z} − ln b − ln Γ(a) for the shape a = 1/dispersion."""
         a = 1 / dispersion
-        return a * (np.log(a * b) - self.loss(Z, b)) - np.log(b) - gammaln(a)
+        return a * (np.log(a * b) - self.loss(Z, b)) - np.log(b) - log_gamma(a)
 
     def expected_hess(self, block: Block, X: Array) -> Array:
         """Return A_iᵀA_i/d_i + the regulariser's part, as b e^{−z} has the mean 1: (c, n, n)."""

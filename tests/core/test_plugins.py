@@ -25,7 +25,7 @@ SMALL = ("data.clients=6", "data.features=5", "rounds=5", "-q")
 
 def forget(folder):
     """What a new process would not know of a folder."""
-    plugins.find_entry_points.cache_clear()
+    plugins.read_entry_points.cache_clear()
     for name in [name for name in sys.modules if name.startswith((str(folder), "my_package"))]:
         del sys.modules[name]
 
@@ -52,7 +52,7 @@ def package(folder, monkeypatch):
     (folder / "site" / "my_package").mkdir()
     (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
     monkeypatch.syspath_prepend(folder / "site")
-    plugins.find_entry_points.cache_clear()
+    plugins.read_entry_points.cache_clear()
     return folder / "site"
 
 
@@ -107,10 +107,10 @@ def test_entry_points_are_listed_and_described(package):
 
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
-    plugins.find_entry_points.cache_clear()
+    plugins.read_entry_points.cache_clear()
     config.experiment({"algorithm": "fedavg", "data": "qot"})
     config.experiment({"algorithm": "my_methods.py:GradientDescent"})
-    assert plugins.find_entry_points.cache_info().misses == 0
+    assert plugins.read_entry_points.cache_info().misses == 0
 
 
 # the guide

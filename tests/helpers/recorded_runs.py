@@ -96,7 +96,9 @@ def in_memory(attrs, rows, ranks):
     rounds = Columns({"round": np.arange(count)} | found)
     on_ranks = {"rank": np.arange(len(ranks["clients"]))} | ranks
     on_ranks = Columns({name: np.asarray(on_ranks[name]) for name in sorted(on_ranks)})
-    return RunRecord(None, attrs, rounds, on_ranks, Columns(), selection, np.arange(3.0), None, about)
+    record = RunRecord(None, attrs, rounds, on_ranks, Columns(), selection, np.arange(3.0), None)
+    record.about = about
+    return record
 
 
 TABLE = {

@@ -97,7 +97,7 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         w = x
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
-            w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
+            w, memory = self.optimizer.descend(batch, w, lr * has, memory)
         lr = lr or 1.0  # a schedule may come down to 0: then w_i = x
         d = (x - w) / lr
         weight = F**self.q

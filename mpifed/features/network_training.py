@@ -1,7 +1,6 @@
 """Feature of networks in training: dropout, random changes of samples, and half precision."""
 
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from mpifed.kernels.blocks import Block
 from mpifed.problems.problem import Problem
 
 
-class SeededGradient(NamedTuple):
+class SeededGradient:
     """The gradient of a problem with random numbers from ``seeds`` (c,), and whole steps along it."""
 
-    problem: Problem
-    seeds: Array
+    def __init__(self, problem: Problem, seeds: Array) -> None:
+        self.problem, self.seeds = problem, seeds
 
     def __call__(self, block: Block, X: Array) -> Array:
         return self.problem.seeded_grad(block, X, self.seeds)

@@ -175,7 +175,7 @@ CONVOLUTION = {"input": None, "weight": None, "bias": None, "stride": 1, "paddin
 POOLING = {"input": None, "kernel_size": 0, "stride": None, "padding": 0, "dilation": 1}
 POOLING |= {"ceil_mode": False, "return_indices": False}
 NORMALISATION = {"input": None, "num_groups": 1, "weight": None, "bias": None, "eps": 1e-5}
-REPLACED = {  # by the name of torch's function
+REPLACED: dict[str, Callable[..., Any]] = {  # by the name of torch's function
     "linear": linear,
     "conv2d": convolution,
     "max_pool2d": pooling,

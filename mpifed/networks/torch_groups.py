@@ -5,191 +5,25 @@ same bits in every group, because only those numbers of clients are used for whi
 group repeats one of its clients.
 
 One ordinary backward pass of the sum of their losses gives the gradients of all: clients share no parameter.
-
-The rehearsal compares a group of all its clients on random samples with the same clients in another order, at other
-addresses in memory, some with fewer samples; and with smaller groups. It depends on the network and on shapes alone, so
-that all ranks find the same. It also takes the CPU time of a client in a group and alone, in a group of one. The faster
-is chosen where both have the same bits, so that ranks may choose otherwise and find the same.
 """
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.errors import error_line
-from mpifed.core.streams import seed_of_piece, stream
+from mpifed.core.streams import seed_of_piece
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.networks import torch_channels
 from mpifed.networks.torch_network import Network
+from mpifed.networks.torch_rehearsal import GroupRehearsal, PassForm
 
 SHOWN = 8  # samples of a client in the rehearsal before round one; other numbers are rehearsed when they occur
-COMPARED = 200_000  # gradient entries to compare, because rounding hides a difference in most of them
-TURNS = 3  # passes that are timed
-SHIFT = 1  # entries by which arrays are moved in memory
-
-
-class PassForm(NamedTuple):
-    """A kind of pass over samples: its shapes, and what it computes."""
-
-    rows: int  # samples of each client
-    gradient: bool
-    train: bool
-    dtype: Any
-    ridge: bool = False  # whether it includes the regulariser
-
-
-class PassSeconds(NamedTuple):
-    """Median CPU seconds of a client in a pass, in a full group and alone."""
-
-    grouped: float
-    alone: float
-
-
-class GroupRehearsal:
-    """Tests, for passes of each form, which groups give each client the same bits; run when a form is first used.
-
-    ``one_pass`` maps a form and the arrays of a group to the results of its clients, ``size`` is that of groups.
-    ``fall_back`` switches failing passes of a form to a simpler way, and returns whether there was one.
-    """
-
-    def __init__(
-        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, fall_back: Callable[[PassForm], bool]
-    ) -> None:
-        self.net = net
-        self.one_pass = one_pass
-        self.size = size
-        self.fall_back = fall_back
-        self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
-        self.reasons: dict[PassForm, str] = {}
-        self.fitting: dict[tuple[PassForm, int], bool] = {}
-        self.seconds: dict[PassForm, PassSeconds] = {}
-
-    def why(self, form: PassForm) -> str:
-        """Return why passes of this form cannot be computed in groups; empty if they can."""
-        if form not in self.reasons:
-            self.reasons[form] = self._find_reason(form)
-        return self.reasons[form]
-
-    def width(self, form: PassForm) -> int:
-        """Return how many clients a pass computes: a full group, or one if that is faster and has the same bits."""
-        if self.net.device.type != "cpu":
-            return self.size  # kernels on a GPU take no CPU time
-        if form not in self.seconds:
-            self.seconds[form] = PassSeconds(self._time(form, self.size), self._time(form, 1))
-        seconds = self.seconds[form]
-        return 1 if seconds.alone < seconds.grouped and self.fits(form, 1) else self.size
-
-    def _time(self, form: PassForm, count: int) -> float:
-        """Return the median CPU seconds of a client in passes of ``count`` clients."""
-        arrays = self.arrays(form, 0)
-        seconds = []
-        for turn in range(TURNS):
-            first = turn % (self.size // count) * count  # other clients, whose models are in no cache
-            own = cut_rows(arrays, slice(first, first + count))
-            begun = time.process_time()
-            self.one_pass(form, *own)
-            seconds.append(time.process_time() - begun)
-        return float(np.median(seconds)) / count
-
-    def describe(self, form: PassForm) -> str:
-        """Return what was found and both times, as ``mpifed show`` says it."""
-        if self.width(form) == 1:
-            found = "it takes less CPU time"
-        else:
-            found = "a rehearsal found the same bits for a client in every group"
-        if form not in self.seconds:
-            return found
-        grouped, alone = (f"{1e3 * seconds:.2g}" for seconds in self.seconds[form])
-        return f"{found}; a gradient of {form.rows} samples takes {grouped} ms in a group, and {alone} ms alone"
-
-    def fits(self, form: PassForm, count: int) -> bool:
-        """Return whether a group of ``count`` clients gives the same bits as a full one."""
-        if count == self.size:
-            return True
-        key = form, count
-        if key not in self.fitting:
-            self.fitting[key] = all(self._ignores_count(form, count, draw) for draw in range(self.draws))
-        return self.fitting[key]
-
-    def _ignores_count(self, form: PassForm, count: int, draw: int) -> bool:
-        """Return whether all clients of a full group have the same bits in groups of ``count``."""
-        arrays = self.arrays(form, draw)
-        full = self.one_pass(form, *arrays)
-        # the last part begins earlier, so that each has ``count`` clients: some clients are compared twice
-        starts = [min(first, self.size - count) for first in range(0, self.size, count)]
-        parts = [slice(first, first + count) for first in starts]
-        return all(same_bits(self.one_pass(form, *cut_rows(arrays, part)), cut_rows(full, part)) for part in parts)
-
-    def _find_reason(self, form: PassForm) -> str:
-        """Return what goes wrong with a full group; empty if nothing does."""
-        # first with the fast functions, then without them, as long as ``fall_back`` finds something to leave out
-        wrong = "the last bits of a client depend on its place in a group"
-        try:
-            if all(self._ignores_position(form, draw) for draw in range(self.draws)):
-                return ""
-        except Exception as error:  # the user's code may raise anything
-            wrong = f"torch.func.vmap cannot compute the network: {error_line(error)}"
-        return self._find_reason(form) if self.fall_back(form) else wrong
-
-    def _ignores_position(self, form: PassForm, draw: int) -> bool:
-        """Return whether clients have the same bits at other positions, beside clients with fewer samples."""
-        torch = self.net.torch
-        # an odd step: kernels work on pairs and fours of clients, so every client changes its position in them
-        compared = slice(0, self.size // 2)
-        shift = self.size // 2 + 1
-        arrays = self.arrays(form, draw)
-        results = self.one_pass(form, *arrays)
-        arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared
-        moved = self.one_pass(form, *(shift_in_memory(torch.roll(part, shift, 0)) for part in arrays))
-        moved_back = tuple(torch.roll(part, -shift, 0) for part in moved)
-        return same_bits(cut_rows(results, compared), cut_rows(moved_back, compared))
-
-    def arrays(self, form: PassForm, draw: int) -> list[Any]:
-        """Draw random parameters, samples, targets, weights and seeds of a group."""
-        net = self.net
-        torch, count = net.torch, self.size
-        # the same numbers on every rank, because all must choose the same groups
-        rng = stream(draw, "rehearsal")
-        floats = [
-            net.start + 0.05 * rng.standard_normal((count, len(net.start))),
-            rng.standard_normal((count, form.rows, *net.options.shape)) * (not net.options.integers),
-            rng.standard_normal((count, form.rows)),
-            rng.uniform(0.01, 1, (count, form.rows)),
-        ]
-        if net.options.loss.targets == "classes":
-            classes = net.output[1] if len(net.output) == 2 else 1
-            floats[2] = rng.integers(0, max(2, classes), (count, form.rows)).astype(float)
-        arrays = [torch.from_numpy(part).to(net.device, form.dtype) for part in floats]
-        return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
-
-
-def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:
-    """Return the rows of each array."""
-    return tuple(part[rows] for part in arrays)
-
-
-def shift_in_memory(values: Any) -> Any:
-    """Return a copy of the values at another address in memory."""
-    # by one entry, so that no cache line or register begins where it did before
-    room = values.new_empty(values.numel() + SHIFT)
-    return room[SHIFT:].view(values.shape).copy_(values)
-
-
-def same_bits(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Return whether tensors are equal to the last bit, NaN and the sign of zero included."""
-    return all(bits_of(a) == bits_of(b) for a, b in zip(first, second, strict=True))
-
-
-def bits_of(values: Any) -> bytes:
-    """Return the bytes of a tensor."""
-    return bytes(values.cpu().contiguous().numpy().tobytes())
 
 
 class GroupResult(NamedTuple):
-    """The values f (c,), gradients (c, n), models after a step (c, n) or None, and scores (c, D, …) of clients."""
+    """The values f (c,), gradients or models after a step (c or 0, n), and scores (c, D, …) of clients."""
 
     f: Any
     rows: Any
@@ -222,7 +56,9 @@ class Groups:
         """Return how many clients with n features are in a pass of a local step, and why."""
         reason = self.first_reason(n, dtype)
         form = self.first_forms(n, dtype)[0]
-        return (1, reason) if reason else (self.rehearsal.width(form), self.rehearsal.describe(form))
+        if reason:
+            return 1, reason
+        return 1 if self.rehearsal.prefers_alone(form) else self.size, self.rehearsal.describe(form)
 
     def first_forms(self, n: int, dtype: Any) -> list[PassForm]:
         """Return the passes that are rehearsed before round one: in training and in evaluation."""
@@ -240,15 +76,15 @@ class Groups:
         """
         if self.reason:
             return None
-        X = self.tensor(X)
-        forms = self.list_passes(block, gradient, seeds is not None, X.dtype)
-        if any(self.rehearsal.why(form) for form in set(forms)):
+        models: Any = self.tensor(X)
+        forms = self.list_passes(block, gradient, seeds is not None, models.dtype)
+        if any(self.rehearsal.why(form) for form in set(forms)) or self.prefer_alone(forms):
             return None
         c = len(block)
         seed = self.tensor(np.zeros(c, np.int64) if seeds is None else seeds)
-        arrays = (X, *self.samples(block, X.dtype), seed)
-        rates = None if rate is None else self.torch.as_tensor(rate).to(X).reshape(-1, 1).expand(c, 1)
-        found = X.new_empty(c, X.shape[-1]) if gradient else None
+        arrays = (models, *self.samples(block, models.dtype), seed)
+        rates = None if rate is None else self.torch.as_tensor(rate).to(models).reshape(-1, 1).expand(c, 1)
+        found: Any = models.new_empty(c if gradient else 0, X.shape[-1])
         values = []
         with self.torch.no_grad():
             for rows in self.groups_of(c, forms):
@@ -256,21 +92,27 @@ class Groups:
                 values.append((f, scores))
                 if gradient:
                     own = slice(rows[0], rows[0] + len(f))
-                    self.write(found[own], parts, None if rates is None else rates[own], X if X.ndim == 1 else X[own])
+                    self.write(found[own], parts, rates if rates is None else rates[own])
+                if rates is not None:
+                    # rounded twice, as by SGD, so that a client has the same bits alone
+                    self.torch.sub(models if models.ndim == 1 else models[own], found[own], out=found[own])
         f, scores = values[0] if len(values) == 1 else map(self.torch.cat, zip(*values, strict=True))
         return GroupResult(f, found, scores)
 
-    def write(self, into: Any, parts: list[Any], rates: Any, X: Any) -> None:
-        """Write the gradients of all parameters into rows (k, n), or with ``rates`` (k, 1) X minus their multiples."""
+    def prefer_alone(self, forms: list[PassForm]) -> bool:
+        """Return whether clients with these passes are computed alone to save time."""
+        # several pieces are added up in double precision there
+        return len(forms) == 1 and self.rehearsal.prefers_alone(forms[0])
+
+    def write(self, into: Any, parts: list[Any], rates: Any) -> None:
+        """Write the gradients by parameter (k, …) into rows (k, n), multiplied by ``rates`` (k, 1) if there are any."""
         views = list(self.net.split(into).values())
         if rates is None:
             self.torch._foreach_copy_(views, parts)
             return
-        # not in place: autograd may return one tensor for two parameters, or one number for many entries. Rounded
-        # twice, as SGD.step does, so that a step has the same bits on both ways
+        # not in place: autograd may return one tensor for two parameters, or one number for many entries
         for view, part in zip(views, parts, strict=True):
             self.torch.mul(part, rates.view(-1, *[1] * (part.ndim - 1)), out=view)
-        self.torch.sub(X, into, out=into)
 
     def list_passes(self, block: Block, gradient: bool, train: bool, dtype: Any) -> list[PassForm]:
         """Return the passes over the samples of a block, each with the same rows of every client."""
@@ -284,9 +126,8 @@ class Groups:
         # Example: groups of 4, and 6 clients. The first group is 0, 1, 2, 3; the second begins as 4, 5. If a
         # rehearsal shows other bits with two clients than with four, it becomes 4, 5, 4, and then 4, 5, 4, 4, which
         # always fits
-        width = max(map(self.rehearsal.width, set(forms)), default=self.size)
-        for first in range(0, c, width):
-            rows = list(range(first, min(first + width, c)))
+        for first in range(0, c, self.size):
+            rows = list(range(first, min(first + self.size, c)))
             while not all(self.rehearsal.fits(form, len(rows)) for form in set(forms)):
                 rows.append(first)
             yield rows

@@ -214,8 +214,7 @@ class TorchProblem(Training):
         net, groups = self._built(block.n, X.shape[-1])
         results = groups.run(block, X, gradient, seeds)
         if results is not None:
-            G = results.f[:, None][:0] if results.rows is None else results.rows
-            f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, G)
+            f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, results.rows)
             return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
         if net.torch.is_tensor(X):  # one at a time, from copies in memory
             f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)

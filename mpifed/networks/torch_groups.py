@@ -82,8 +82,9 @@ class Groups:
             return None
         c = len(block)
         seed = self.tensor(np.zeros(c, np.int64) if seeds is None else seeds)
+        like = {"dtype": models.dtype, "device": models.device}
         arrays = (models, *self.samples(block, models.dtype), seed)
-        rates = None if rate is None else self.torch.as_tensor(rate).to(models).reshape(-1, 1).expand(c, 1)
+        rates = None if rate is None else self.torch.as_tensor(rate, **like).reshape(-1, 1).expand(c, 1)
         found: Any = models.new_empty(c if gradient else 0, X.shape[-1])
         values = []
         with self.torch.no_grad():

@@ -126,7 +126,8 @@ def pooling_function() -> Any:
 def normalisation_function() -> Any:
     """Return group normalisation (x, weights, biases, groups, ε)."""
 
-    def normalise(c: int, at: Any, x: Any, w: Any, bias: Any, groups: int, eps: float) -> Any:
+    def normalise(c: int, at: Any, x: Any, *arguments: Any) -> Any:
+        w, bias, groups, eps = arguments
         parts = stack_clients(w, at[1], c), stack_clients(bias, at[2], c)
         return import_torch().nn.functional.group_norm(side_by_side(x, at[0], c), c * groups, *parts, eps)
 

@@ -2,24 +2,192 @@
 
 All clients of a group have the same number of samples; padding is a copy of a sample, with weight 0. A client has the
 same bits in every group, because only those numbers of clients are used for which a rehearsal has shown it; a smaller
-group repeats one of its clients.
+group repeats one of its clients. One ordinary backward pass of the sum of their losses gives the gradients of all:
+clients share no parameter.
 
-One ordinary backward pass of the sum of their losses gives the gradients of all: clients share no parameter.
+The rehearsal compares a group of all its clients on random samples with the same clients in another order, at other
+addresses in memory, some with fewer samples; and with smaller groups. It depends on the network and on shapes alone, so
+that all ranks find the same. For local steps it also takes the CPU time of a client in a group and alone. Clients are
+computed alone where that takes less and has the same bits: ranks that choose otherwise still find the same.
 """
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.streams import seed_of_piece
+from mpifed.core.errors import error_line
+from mpifed.core.streams import seed_of_piece, stream
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.networks import torch_channels
-from mpifed.networks.torch_network import Network
-from mpifed.networks.torch_rehearsal import GroupRehearsal, PassForm
+from mpifed.networks.torch_network import ClientSamples, Network
 
 SHOWN = 8  # samples of a client in the rehearsal before round one; other numbers are rehearsed when they occur
+COMPARED = 200_000  # gradient entries to compare, because rounding hides a difference in most of them
+TURNS = 3  # passes that are timed
+SHIFT = 1  # entries by which arrays are moved in memory
+GROUPED = "a rehearsal found the same bits for a client in every group"
+
+
+class PassForm(NamedTuple):
+    """A kind of pass over samples: its shapes, and what it computes."""
+
+    rows: int  # samples of each client
+    gradient: bool
+    train: bool
+    dtype: Any
+    ridge: bool = False  # whether it includes the regulariser
+
+
+class PassSeconds(NamedTuple):
+    """Median CPU seconds of a client in a full group and alone, and whether it has the same bits."""
+
+    grouped: float
+    alone: float
+    same: bool
+
+
+class GroupRehearsal:
+    """Tests, for passes of each form, which groups give each client the same bits; run when a form is first used.
+
+    ``one_pass`` maps a form and the arrays of a group to the results of its clients, ``size`` is that of groups.
+    ``fall_back`` switches failing passes of a form to a simpler way, and returns whether there was one.
+    """
+
+    def __init__(
+        self, net: Network, one_pass: Callable[..., tuple[Any, ...]], size: int, fall_back: Callable[[PassForm], bool]
+    ) -> None:
+        self.net = net
+        self.one_pass = one_pass
+        self.size = size
+        self.fall_back = fall_back
+        self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
+        self.reasons: dict[PassForm, str] = {}
+        self.fitting: dict[tuple[PassForm, int], bool] = {}
+        self.seconds: dict[PassForm, PassSeconds] = {}
+
+    def why(self, form: PassForm) -> str:
+        """Return why passes of this form cannot be computed in groups; empty if they can."""
+        if form not in self.reasons:
+            self.reasons[form] = self._find_reason(form)
+        return self.reasons[form]
+
+    def prefers_alone(self, form: PassForm) -> bool:
+        """Return whether clients take less CPU time alone, with the same bits, in local steps on a CPU."""
+        # kernels on a GPU take no CPU time
+        if not (form.train and form.gradient and self.net.device.type == "cpu"):
+            return False
+        if form not in self.seconds:
+            self.seconds[form] = self._measure(form)
+        seconds = self.seconds[form]
+        return seconds.alone < seconds.grouped and seconds.same
+
+    def _measure(self, form: PassForm) -> PassSeconds:
+        """Return the median CPU seconds of a client in both ways, and whether it has the same bits."""
+        arrays = self.arrays(form, 0)
+        grouped, alone = [], []
+        same = True
+        for client in range(TURNS):
+            begun = time.process_time()
+            f, _, *parts = self.one_pass(form, *arrays)
+            grouped.append((time.process_time() - begun) / self.size)
+            x, A, b, w, seed = (part[client].numpy() for part in arrays)
+            samples = ClientSamples(A.reshape(form.rows, -1), b, w)
+            begun = time.process_time()
+            value, gradient, _ = self.net.run(x, samples, True, int(seed))
+            alone.append(time.process_time() - begun)
+            mine = np.concatenate([f[client].numpy(), *(part[client].numpy() for part in parts)], axis=None)
+            same = same and mine.tobytes() == np.concatenate([[value], gradient]).astype(x.dtype).tobytes()
+        return PassSeconds(float(np.median(grouped)), float(np.median(alone)), same)
+
+    def describe(self, form: PassForm) -> str:
+        """Return what was found and both times, as ``mpifed show`` says it."""
+        found = "it takes less CPU time" if self.prefers_alone(form) else GROUPED
+        if form not in self.seconds:
+            return found
+        seconds = self.seconds[form]
+        grouped, alone = (f"{1e3 * part:.2g}" for part in (seconds.grouped, seconds.alone))
+        more = ", with other last bits" if seconds.alone < seconds.grouped and not seconds.same else ""
+        return f"{found}; a gradient of {form.rows} samples takes {grouped} ms in a group, and {alone} ms alone{more}"
+
+    def fits(self, form: PassForm, count: int) -> bool:
+        """Return whether a group of ``count`` clients gives the same bits as a full one."""
+        if count == self.size:
+            return True
+        key = form, count
+        if key not in self.fitting:
+            self.fitting[key] = all(self._ignores_count(form, count, draw) for draw in range(self.draws))
+        return self.fitting[key]
+
+    def _ignores_count(self, form: PassForm, count: int, draw: int) -> bool:
+        """Return whether all clients of a full group have the same bits in groups of ``count``."""
+        arrays = self.arrays(form, draw)
+        full = self.one_pass(form, *arrays)
+        # the last part begins earlier, so that each has ``count`` clients: some clients are compared twice
+        starts = [min(first, self.size - count) for first in range(0, self.size, count)]
+        parts = [slice(first, first + count) for first in starts]
+        return all(bits_of(self.one_pass(form, *cut_rows(arrays, at))) == bits_of(cut_rows(full, at)) for at in parts)
+
+    def _find_reason(self, form: PassForm) -> str:
+        """Return what goes wrong with a full group; empty if nothing does."""
+        # first with the fast functions, then without them, as long as ``fall_back`` finds something to leave out
+        wrong = "the last bits of a client depend on its place in a group"
+        try:
+            if all(self._ignores_position(form, draw) for draw in range(self.draws)):
+                return ""
+        except Exception as error:  # the user's code may raise anything
+            wrong = f"torch.func.vmap cannot compute the network: {error_line(error)}"
+        return self._find_reason(form) if self.fall_back(form) else wrong
+
+    def _ignores_position(self, form: PassForm, draw: int) -> bool:
+        """Return whether clients have the same bits at other positions, beside clients with fewer samples."""
+        torch = self.net.torch
+        # an odd step: kernels work on pairs and fours of clients, so every client changes its position in them
+        compared = slice(0, self.size // 2)
+        shift = self.size // 2 + 1
+        arrays = self.arrays(form, draw)
+        results = self.one_pass(form, *arrays)
+        arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared
+        moved = self.one_pass(form, *(shift_in_memory(torch.roll(part, shift, 0)) for part in arrays))
+        moved_back = tuple(torch.roll(part, -shift, 0) for part in moved)
+        return bits_of(cut_rows(results, compared)) == bits_of(cut_rows(moved_back, compared))
+
+    def arrays(self, form: PassForm, draw: int) -> list[Any]:
+        """Draw random parameters, samples, targets, weights and seeds of a group."""
+        net = self.net
+        torch, count = net.torch, self.size
+        # the same numbers on every rank, because all must choose the same groups
+        rng = stream(draw, "rehearsal")
+        floats = [
+            net.start + 0.05 * rng.standard_normal((count, len(net.start))),
+            rng.standard_normal((count, form.rows, *net.options.shape)) * (not net.options.integers),
+            rng.standard_normal((count, form.rows)),
+            rng.uniform(0.01, 1, (count, form.rows)),
+        ]
+        if net.options.loss.targets == "classes":
+            classes = net.output[1] if len(net.output) == 2 else 1
+            floats[2] = rng.integers(0, max(2, classes), (count, form.rows)).astype(float)
+        arrays = [torch.from_numpy(part).to(net.device, form.dtype) for part in floats]
+        return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
+
+
+def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:
+    """Return the rows of each array."""
+    return tuple(part[rows] for part in arrays)
+
+
+def shift_in_memory(values: Any) -> Any:
+    """Return a copy of the values at another address in memory."""
+    # by one entry, so that no cache line or register begins where it did before
+    room = values.new_empty(values.numel() + SHIFT)
+    return room[SHIFT:].view(values.shape).copy_(values)
+
+
+def bits_of(arrays: Sequence[Any]) -> list[bytes]:
+    """Return the bytes of each tensor: equal ones are equal to the last bit, NaN and the sign of zero included."""
+    return [part.cpu().contiguous().numpy().tobytes() for part in arrays]
 
 
 class GroupResult(NamedTuple):
@@ -38,9 +206,8 @@ class Groups:
         self.torch = net.torch
         self.size = net.group
         self.passes: dict[PassForm, Callable[..., tuple[Any, ...]]] = {}
-        self.without_channels: set[PassForm] = (
-            set()
-        )  # passes in which ``torch_channels`` fails or bits depend on positions
+        # passes in which ``torch_channels`` fails or bits depend on positions
+        self.without_channels: set[PassForm] = set()
         self.rehearsal = GroupRehearsal(net, self.one_pass, self.size, self.fall_back)
         self.reason = net.one_pass_reason if wanted else "problem.batched is false"
 
@@ -78,7 +245,10 @@ class Groups:
             return None
         models: Any = self.tensor(X)
         forms = self.list_passes(block, gradient, seeds is not None, models.dtype)
-        if any(self.rehearsal.why(form) for form in set(forms)) or self.prefer_alone(forms):
+        if any(self.rehearsal.why(form) for form in set(forms)):
+            return None
+        # alone several pieces are added up in double precision, and a client has no padding, which changes its kernels
+        if len(forms) == 1 and bool((block.w > 0).all()) and self.rehearsal.prefers_alone(forms[0]):
             return None
         c = len(block)
         seed = self.tensor(np.zeros(c, np.int64) if seeds is None else seeds)
@@ -93,20 +263,13 @@ class Groups:
                 values.append((f, scores))
                 if gradient:
                     own = slice(rows[0], rows[0] + len(f))
-                    self.write(found[own], parts, rates if rates is None else rates[own])
-                if rates is not None:
-                    # rounded twice, as by SGD, so that a client has the same bits alone
-                    self.torch.sub(models if models.ndim == 1 else models[own], found[own], out=found[own])
+                    before = models if models.ndim == 1 else models[own]
+                    self.write(found[own], parts, before, None if rates is None else rates[own])
         f, scores = values[0] if len(values) == 1 else map(self.torch.cat, zip(*values, strict=True))
         return GroupResult(f, found, scores)
 
-    def prefer_alone(self, forms: list[PassForm]) -> bool:
-        """Return whether clients with these passes are computed alone to save time."""
-        # several pieces are added up in double precision there
-        return len(forms) == 1 and self.rehearsal.prefers_alone(forms[0])
-
-    def write(self, into: Any, parts: list[Any], rates: Any) -> None:
-        """Write the gradients by parameter (k, …) into rows (k, n), multiplied by ``rates`` (k, 1) if there are any."""
+    def write(self, into: Any, parts: list[Any], X: Any, rates: Any) -> None:
+        """Write gradients by parameter (k, …) into rows (k, n), or with ``rates`` (k, 1) X minus their multiples."""
         views = list(self.net.split(into).values())
         if rates is None:
             self.torch._foreach_copy_(views, parts)
@@ -114,6 +277,7 @@ class Groups:
         # not in place: autograd may return one tensor for two parameters, or one number for many entries
         for view, part in zip(views, parts, strict=True):
             self.torch.mul(part, rates.view(-1, *[1] * (part.ndim - 1)), out=view)
+        self.torch.sub(X, into, out=into)  # rounded twice, as by SGD, so that a client has the same bits alone
 
     def list_passes(self, block: Block, gradient: bool, train: bool, dtype: Any) -> list[PassForm]:
         """Return the passes over the samples of a block, each with the same rows of every client."""
@@ -158,10 +322,7 @@ class Groups:
         return [f[:count], scores[:count], *(part[:count] for part in parts)]
 
     def one_pass(self, form: PassForm, X: Any, samples: Any, b: Any, w: Any, seed: Any) -> tuple[Any, ...]:
-        """Compute one pass over clients at X (g, n), with samples (g, k, …), b and w (g, k), and seeds (g,).
-
-        Return f (g,), scores (g, k, …) and, in a pass with gradients, those of each parameter (g, …).
-        """
+        """Return f (g,), scores (g, k, …) and gradients by parameter of clients at X (g, n), with b and w (g, k)."""
         if form not in self.passes:
             self.passes[form] = self.make_pass(form)
         if self.net.options.loss.targets == "classes":

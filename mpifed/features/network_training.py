@@ -21,7 +21,8 @@ class SeededGradient:
     """The gradient of a problem with random numbers from ``seeds`` (c,), and whole steps along it."""
 
     def __init__(self, problem: Problem, seeds: Array) -> None:
-        self.problem, self.seeds = problem, seeds
+        self.problem = problem
+        self.seeds = seeds
 
     def __call__(self, block: Block, X: Array) -> Array:
         return self.problem.seeded_grad(block, X, self.seeds)

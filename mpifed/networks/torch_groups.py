@@ -87,20 +87,20 @@ class GroupRehearsal:
     def _measure(self, form: PassForm) -> PassSeconds:
         """Return the median CPU seconds of a client in both ways, and whether it has the same bits."""
         arrays = self.arrays(form, 0)
-        grouped, alone = [], []
+        seconds = np.empty((2, TURNS))
         same = True
         for client in range(TURNS):
             begun = time.process_time()
             f, _, *parts = self.one_pass(form, *arrays)
-            grouped.append((time.process_time() - begun) / self.size)
+            seconds[0, client] = (time.process_time() - begun) / self.size
             x, A, b, w, seed = (part[client].numpy() for part in arrays)
             samples = ClientSamples(A.reshape(form.rows, -1), b, w)
             begun = time.process_time()
             value, gradient, _ = self.net.run(x, samples, True, int(seed))
-            alone.append(time.process_time() - begun)
+            seconds[1, client] = time.process_time() - begun
             mine = np.concatenate([f[client].numpy(), *(part[client].numpy() for part in parts)], axis=None)
             same = same and mine.tobytes() == np.concatenate([[value], gradient]).astype(x.dtype).tobytes()
-        return PassSeconds(float(np.median(grouped)), float(np.median(alone)), same)
+        return PassSeconds(*np.median(seconds, axis=1).tolist(), same)
 
     def describe(self, form: PassForm) -> str:
         """Return what was found and both times, as ``mpifed show`` says it."""

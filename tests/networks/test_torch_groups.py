@@ -75,8 +75,10 @@ class Twice(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Linear(N, C), nn.Parameter(torch.ones(C))
-        self.total, self.unused = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))
+        self.first = nn.Linear(N, C)
+        self.second = nn.Parameter(torch.ones(C))
+        self.total = nn.Parameter(torch.ones(3))
+        self.unused = nn.Parameter(torch.ones(2))
 
     def forward(self, samples):
         return (self.first(samples) + self.second) * self.total.sum()
@@ -184,7 +186,7 @@ def test_gradients_are_those_of_one_client_at_a_time_where_parameters_share_them
 def test_clients_are_alone_where_that_is_faster_and_has_the_same_bits(same, group, monkeypatch):
     seconds = torch_groups.PassSeconds(0.002, 0.001, same)
     monkeypatch.setattr(torch_groups.GroupRehearsal, "_measure", lambda self, form: seconds)
-    problem, alone = own("Dense", lam=0.2), own("Dense", lam=0.2, batched=False)
+    problem, alone = (own("Dense", lam=0.2, batched=wish) for wish in ("auto", False))
     f, X = clients(problem)
     table = problem.run_attributes(N, X[0])
     assert table["group"] == group

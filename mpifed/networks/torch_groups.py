@@ -94,13 +94,13 @@ class GroupRehearsal:
             f, _, *parts = self.one_pass(form, *arrays)
             seconds[0, client] = (time.process_time() - begun) / self.size
             x, A, b, w, seed = (part[client].numpy() for part in arrays)
-            samples = ClientSamples(A.reshape(form.rows, -1), b, w)
             begun = time.process_time()
-            value, gradient, _ = self.net.run(x, samples, True, int(seed))
+            value, gradient, _ = self.net.run(x, ClientSamples(A.reshape(form.rows, -1), b, w), True, int(seed))
             seconds[1, client] = time.process_time() - begun
             mine = np.concatenate([f[client].numpy(), *(part[client].numpy() for part in parts)], axis=None)
             same = same and mine.tobytes() == np.concatenate([[value], gradient]).astype(x.dtype).tobytes()
-        return PassSeconds(*np.median(seconds, axis=1).tolist(), same)
+        grouped, alone = np.median(seconds, axis=1).tolist()
+        return PassSeconds(grouped, alone, same)
 
     def describe(self, form: PassForm) -> str:
         """Return what was found and both times, as ``mpifed show`` says it."""

@@ -47,7 +47,8 @@ class Network(ModuleFunction):
 
         With a ``seed``, those of a local step, with dropout.
         """
-        f, g = 0.0, np.zeros(0)
+        f = 0.0
+        g = np.zeros(0)
         if self.options.lam:
             weights = self.weights * x
             f = self.options.lam / 2 * float(np.sum(weights**2))

@@ -300,7 +300,7 @@ def watched(task: Task) -> dict[str, float]:
         ours(task.study(), time.process_time)
     seconds = {name: value / (task.rounds - 1) for name, value in clock.seconds.items()}
     found = {"products": sum(seconds.pop(name, 0.0) for name in PRODUCTS), "gradient": seconds.pop("cat", 0.0)}
-    optimizer = seconds.pop(STEP)
+    optimizer = seconds.pop(STEP, 0.0)
     return found | {"kernels": sum(seconds.values()), "step": optimizer}
 
 

@@ -63,7 +63,7 @@ class LocalSteps(LocalEpochs):
         return f.point(x, self.optimizer.spans and self.iterations(), self.batch_size)
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
-        return self.optimizer.step(w, f.grad(w), self.rate(f, gamma), memory)  # (3.16)
+        return self.optimizer.descend(f, w, self.rate(f, gamma), memory)  # (3.16)
 
     def rate(self, f: Local, gamma: Array | float) -> Array | float:
         return gamma if self.scale == "1" else gamma / f.m

@@ -61,5 +61,5 @@ class FedBuff(LocalEpochs, tag="fedbuff"):
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             lr = rate_at(self.lr, f, j, self.iterations())
-            w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
+            w, memory = self.optimizer.descend(batch, w, lr * has, memory)
         return client, f.array(w - x)

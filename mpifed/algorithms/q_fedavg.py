@@ -98,7 +98,7 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         w = f.point(x, self.optimizer.spans and (math.ceil(self.epochs) or self.k0), self.batch_size)
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
-            w, memory = self.optimizer.step(w, batch.grad(w), lr * has, memory)
+            w, memory = self.optimizer.descend(batch, w, lr * has, memory)
         lr = lr or 1.0  # a schedule may come down to 0: then w_i = x
         d = (x - f.array(w)) / lr
         weight = F**self.q

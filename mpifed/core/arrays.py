@@ -104,6 +104,14 @@ def to_numpy(array: Any) -> Array:
     return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
 
 
+def subtract(w: Array, step: Array) -> Array:
+    """Return w − step (c, n), written into ``step``, because another array of this size takes longer than the sum."""
+    # not for tensors: PyTorch reuses the memory of arrays of this size itself
+    if isinstance(step, np.ndarray) and step.dtype == w.dtype:
+        return np.subtract(w, step, out=step)
+    return w - step
+
+
 def put_at(array: Any, index: Any, values: Any) -> None:
     """Write ``values`` at the positions ``index`` along the last axis of an array, as np.put_along_axis does."""
     if is_tensor(array):

@@ -1,7 +1,6 @@
 """Feature of networks in training: dropout, random changes of samples, and half precision."""
 
 from copy import copy
-from functools import partial
 
 import numpy as np
 
@@ -15,6 +14,22 @@ from mpifed.federation.local_transform import F, Gradient, LocalClients, LocalTr
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.kernels.blocks import Block
+from mpifed.problems.problem import Problem
+
+
+class SeededGradient:
+    """The gradient of a problem with random numbers from ``seeds`` (c,), and whole steps along it."""
+
+    def __init__(self, problem: Problem, seeds: Array) -> None:
+        self.problem = problem
+        self.seeds = seeds
+
+    def __call__(self, block: Block, X: Array) -> Array:
+        return self.problem.seeded_grad(block, X, self.seeds)
+
+    def descend(self, block: Block, X: Array, rate: Array | float) -> Array:
+        """Return x_i − rate·∇f_i(x_i): (c, n)."""
+        return self.problem.seeded_descent(block, X, rate, self.seeds)
 
 
 class Dropout(LocalTransform):
@@ -44,7 +59,7 @@ class Dropout(LocalTransform):
         return self.seeds
 
     def gradient(self, f: LocalClients, before: Gradient) -> Gradient:
-        return partial(f.problem.seeded_grad, seeds=self.get_seeds(f))
+        return SeededGradient(f.problem, self.get_seeds(f))
 
     def steps(self, f: F, steps: Steps[F]) -> Steps[F]:
         self.loops += 1

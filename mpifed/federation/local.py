@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mpifed.core.arrays import to_numpy
+from mpifed.core.arrays import subtract, to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.roles import TRAINING, Role
 from mpifed.core.streams import streams
@@ -132,10 +132,20 @@ class Local:
         # all methods spend their time here, so a run without transforms calls its problem at once
         if not self.transforms:
             return self.problem.grad(self.block, X)
+        return self.apply_factors(self._gradient()(self.block, X))
+
+    def _gradient(self) -> Gradient:
+        """Return the gradient of local steps after all transforms, but without their factors."""
         gradient: Gradient = self.problem.grad
         for transform in self.transforms:
             gradient = transform.gradient(self, gradient)
-        return self.apply_factors(gradient(self.block, X))
+        return gradient
+
+    def descend(self, X: Array, rate: Array | float) -> Array:
+        """Return x_i − rate·∇f_i(x_i), for one rate or (c, 1) of them: (c, n)."""
+        # a network takes the step parameter by parameter, without one vector of all gradients
+        descend = getattr(self._gradient(), "descend", None) if self.transforms and self.factors is None else None
+        return subtract(X, rate * self.grad(X)) if descend is None else descend(self.block, X, rate)
 
     def point(self, x: Array, steps: int, size: int = 0, vectors: int = 1) -> Array:
         """Return models x, (n,) or (c, n), or their point in the space of samples if steps cost less there.

@@ -162,9 +162,12 @@ class ModuleFunction:
         return self.split(flat), self.constants_in(flat.dtype)
 
     def split(self, flat: Any) -> dict[str, Any]:
-        """Split a tensor (n,) into the parameters of the module, by name."""
-        parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
-        return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        """Return views of a tensor (n,) or (c, n) as the parameters of the module, by name; clients stay in front."""
+        parts = flat.split([math.prod(shape) for shape in self.shapes.values()], -1)
+        front = flat.shape[:-1]
+        return {
+            name: part.view((*front, *shape)) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
 
     def constants_in(self, dtype: Any) -> dict[str, Any]:
         """Return frozen parameters and buffers on the device; real numbers have the type ``dtype``."""

@@ -47,26 +47,29 @@ class Network(ModuleFunction):
 
         With a ``seed``, those of a local step, with dropout.
         """
-        weights = self.weights * x
-        f = self.options.lam / 2 * float(np.sum(weights**2))
-        g = self.options.lam * weights
+        f = 0.0
+        g = np.zeros(0)
+        if self.options.lam:
+            weights = self.weights * x
+            f = self.options.lam / 2 * float(np.sum(weights**2))
+            g = self.options.lam * weights
         classes: list[int] = []
         train = seed is not None
         seed = self.torch.tensor(seed if train else 0, dtype=self.torch.int64, device=self.device)
-        with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
-        with self.seed_generators(int(seed)), self.torch.no_grad():
+        with self.seed_generators(int(seed)), self.torch.set_grad_enabled(gradient):
             P, constants = self.parameters(x)
+            P = {name: part.detach().requires_grad_(gradient) for name, part in P.items()}
             self.norms.set_mode(self.module, train)
             for k, piece in enumerate(self.pieces(*samples[:3])):
                 constants = constants | dict.fromkeys(self.masks, seed_of_piece(seed, k))
+                loss, scores = self.loss(P, constants, *piece)
                 if gradient:
-                    parts, (loss, scores) = with_gradient(P, constants, *piece)
-                    g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
-                else:
-                    loss, scores = self.loss(P, constants, *piece)
-                f += float(loss)
+                    parts = self.torch.autograd.grad(loss, list(P.values()), materialize_grads=True)
+                    more = self.torch.cat([part.reshape(-1) for part in parts]).cpu().numpy()
+                    g = g + more if g.size else more  # mostly the only piece: no sum with zeros
+                f += float(loss.detach())
                 classes += self.classes(scores).tolist()
-        return f, g, classes
+        return f, g if g.size else np.zeros_like(x), classes
 
     def scores(self, x: Array, samples: ClientSamples) -> tuple[Any, Any]:
         """Return the scores of all samples (d, …) in evaluation mode, and the targets (d,)."""

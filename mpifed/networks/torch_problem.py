@@ -28,7 +28,6 @@ from mpifed.networks.torch_training import Training
 
 Sides = Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
-GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
 class TorchProblem(Training):
@@ -80,9 +79,8 @@ class TorchProblem(Training):
         return 1 if self.batched is False else group_size(choose_device(self.device).type, n)
 
     def run_attributes(self, n: int, start: Array) -> dict[str, Any]:
-        groups = self._built(n, start.size)[1]
-        reason = groups.first_reason(n, start.dtype)
-        return {"group": 1 if reason else groups.size, "group_reason": reason or GROUPED}
+        group, reason = self._built(n, start.size)[1].first_choice(n, start.dtype)
+        return {"group": group, "group_reason": reason}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
@@ -189,6 +187,11 @@ class TorchProblem(Training):
     def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
         return self._run(block, X, seeds=seeds)[1]
 
+    def seeded_descent(self, block: Block, X: Array, rate: Array | float, seeds: Array) -> Array:
+        groups = self._built(block.n, X.shape[-1])[1]
+        results = groups.run(block, X, True, seeds, rate)
+        return super().seeded_descent(block, X, rate, seeds) if results is None else groups.as_type_of(X, results.rows)
+
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
 
@@ -211,8 +214,7 @@ class TorchProblem(Training):
         net, groups = self._built(block.n, X.shape[-1])
         results = groups.run(block, X, gradient, seeds)
         if results is not None:
-            G = results.f[:, None][:0] if results.gradient is None else results.gradient
-            f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, G)
+            f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, results.rows)
             return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
         if net.torch.is_tensor(X):  # one at a time, from copies in memory
             f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)

@@ -170,6 +170,10 @@ class Problem(Component):
         """Compute ∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
         raise NotImplementedError
 
+    def seeded_descent(self, block: Block, X: Array, rate: Array | float, seeds: Array) -> Array:
+        """Compute x_i − rate·∇f_i(x_i) with the gradient of ``seeded_grad``, for a rate or (c, 1) of them: (c, n)."""
+        return X - rate * self.seeded_grad(block, X, seeds)
+
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """Compute f_i(x_i) (c,) and ∇f_i(x_i) (c, n) in one pass over the samples."""

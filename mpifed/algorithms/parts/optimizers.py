@@ -6,10 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import namespace
+from mpifed.core.arrays import namespace, subtract
 from mpifed.core.component import Component
 from mpifed.core.promises import Supports
 from mpifed.core.typing import Array
+from mpifed.federation.local import Local
 
 EPS = 1e-6  # of torch.nn.utils.clip_grad_norm_, against division by zero
 Clip = Annotated[float, Meta(ge=0, description="largest 2-norm of a client's gradient in a step; 0: not clipped")]
@@ -74,6 +75,10 @@ class Optimizer(Component):
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         """Return d (c, n) for gradients g (c, n) at w, (c, n) or (n,), and the new memory."""
 
+    def descend(self, f: Local, w: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
+        """Return w − γ d (c, n) for the gradients of f at w, and the new memory; as ``step``."""
+        return self.step(w, f.grad(w), gamma, memory)
+
     def step(self, w: Array, g: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         """Return w − γ d (c, n) for gradients g (c, n) at w, and the new memory; ``memory`` is None at first.
 
@@ -87,11 +92,7 @@ class Optimizer(Component):
             if not xp.all(gamma > 0):
                 pairs = zip(memory, new, strict=True)
                 new = type(new)(*(xp.where(gamma > 0, after, before) for before, after in pairs))
-        step = gamma * d
-        # into memory that is there: another array of this size takes longer than the sum, but PyTorch reuses its own
-        if isinstance(step, np.ndarray) and step.dtype == w.dtype:
-            return np.subtract(w, step, out=step), new
-        return w - step, new
+        return subtract(w, gamma * d), new
 
 
 LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local steps; starts anew in every round")]
@@ -106,6 +107,12 @@ class SGD(Optimizer, tag="sgd"):
 
     def linear(self) -> bool:
         return not self.clip
+
+    def descend(self, f: Local, w: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
+        # a class that derives from this one may have another direction
+        if self.clip or type(self) is not SGD:
+            return super().descend(f, w, gamma, memory)
+        return f.descend(w, gamma), memory
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return g, memory

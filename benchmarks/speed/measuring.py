@@ -61,6 +61,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "launcher": {"help": "command that starts ranks"},
     "ranks": {"type": numbers, "help": "numbers of ranks, comma-separated"},
     "timeout": {"type": float, "help": "maximum seconds of a run"},
+    "steps": {"type": numbers, "help": "numbers of local steps, comma-separated"},
     "case": {"choices": ("A", "B"), "help": "size of the problem"},
     "clients": {"type": numbers, "help": "numbers of clients, comma-separated"},
     "samples": {"type": int, "help": "samples of a client"},

@@ -58,10 +58,11 @@ BYTES = 1 << 22  # of a bare loop's block: of the powers of 2 the fastest in cas
 
 
 def fedavg_loop(setup: Experiment) -> Callable[[], tuple[float, Array]]:
-    """FedAvg with STEPS full gradients of size GAMMA, to be run: CPU seconds of a round, and the model."""
+    """FedAvg with k0 full gradients of size GAMMA, to be run: CPU seconds of a round, and the model."""
     data = setup.data.load(setup.seed, setup.dtype)
     X, y = data.rows(0, data.m)
     X, y = X.astype(setup.dtype), y.astype(setup.dtype)
+    algorithm: Any = setup.algorithm
     ends = np.cumsum(data.sizes)
     parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, data.sizes, strict=True)]
 
@@ -76,7 +77,7 @@ def fedavg_loop(setup: Experiment) -> Callable[[], tuple[float, Array]]:
             for i in ids:
                 A, b = parts[i]
                 w = x
-                for _ in range(STEPS):
+                for _ in range(algorithm.k0):
                     p = 1 / (1 + np.exp(-(A @ w)))
                     w = w - np.float32(GAMMA) * (((p - b) @ A + np.float32(MU) * w) / np.float32(len(b)))
                 total += w

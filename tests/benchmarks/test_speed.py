@@ -44,7 +44,7 @@ def test_programs_know_the_options_of_their_steps_and_a_step_or_case_that_is_not
     monkeypatch.setattr(sys, "argv", ["speed", "--only", "kernel", "--to", str(tmp_path / "new")])
     with pytest.raises(SystemExit, match="2"):
         sitting.main()
-    assert "there is no 'kernel'; --only takes rounds, networks, " in capsys.readouterr().err
+    assert "there is no 'kernel'; --only takes rounds, local-steps, " in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["rounds", "--cases", "A,hard"])
     with pytest.raises(SystemExit, match="there is no 'hard'; --cases takes A, B, C"):
         rounds.main()

@@ -44,6 +44,7 @@ HEADS = {"personal": ["head.*"], "record": {"personal": True}}
 DISCRETE = "distributed-discrete-gaussian"
 TOP = {"up": {"name": "topk", "k": 2}, "feedback": "error"}
 VECTORS = {"kind": "vectors", "sums": "masked", "bits": 40, "fraction": 20}
+SCORES = {"space": "samples"}
 TABLES: dict[str, tuple[Table, ...]] = {
     "numpy/importance": (LOGISTIC, by("feddcd", scaling="own"), chosen("importance", count=4)),
     "numpy/odds": (LOGISTIC, AVG, chosen("importance", power=0.5)),
@@ -64,6 +65,11 @@ TABLES: dict[str, tuple[Table, ...]] = {
         {"privacy": {"mechanism": DISCRETE}, "masks": {"sums": "masked", "bits": 16}},
     ),
     "numpy/private-heads": (MLP, by("scaffold"), PRIVATE, HEADS, {"privacy": {"per": "layer"}}),
+    "numpy/scores": (LOGISTIC, by("fedadmm", inner_max=4), SCORES),
+    "numpy/scores-float32": (LOGISTIC, by("scaffold"), SCORES, {"dtype": "float32"}),
+    "numpy/scores-momentum": (LOGISTIC, by("fedavg", optimizer="momentum"), SCORES, FEATURES["weights"]),
+    "numpy/scores-classes": (CLASSES, by("apfl"), SCORES),
+    "compiled/scores": (LEAST, by("fedpd"), SCORES),
     "numpy/certify": (LEAST, by("fedgia", certify=True)),
     "numpy/certify-dual": (LOGISTIC, by("feddcd", certify=True)),
     "numpy/error-feedback": (LOGISTIC, AVG, {"compress": TOP}),

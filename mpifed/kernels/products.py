@@ -130,8 +130,7 @@ class DenseProducts:
 
     def small_gram(self, block: BlockSamples) -> Array:
         """Compute the smaller of A_iA_iᵀ (c, D, D) and A_iᵀA_i (c, n, n)."""
-        A = block.A
-        return np.matmul(A, A.mT) if block.b.shape[1] < block.n else np.matmul(A.mT, A)
+        return self.sample_gram(block) if block.b.shape[1] < block.n else np.matmul(block.A.mT, block.A)
 
     def sample_gram(self, block: BlockSamples) -> Array:
         """Compute A_iA_iᵀ (c, D, D)."""

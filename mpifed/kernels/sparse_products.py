@@ -117,14 +117,9 @@ class SparseProducts(DenseProducts):
         return block.note("products", lambda _: [pair_matrix(self.matrix(block, i)) for i in range(len(block))])
 
     def small_gram(self, block: BlockSamples) -> Array:
-        D, n = block.b.shape[1], block.n
-        order = min(D, n)
-        result = np.zeros((len(block), order, order), block.b.dtype)
-        for i in range(len(block)):
-            A = self.matrix(block, i)
-            G = (A @ A.T if n > D else A.T @ A).toarray()
-            result[i, : len(G), : len(G)] = G
-        return result
+        if block.b.shape[1] < block.n:
+            return self.sample_gram(block)
+        return np.stack([(A.T @ A).toarray() for A in (self.matrix(block, i) for i in range(len(block)))])
 
     def sample_gram(self, block: BlockSamples) -> Array:
         D = block.b.shape[1]

@@ -90,13 +90,11 @@ class Classifier(Problem):
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """Compute the gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
-        R = R * block.w[:, :, None]
-        W, _ = self.split(block, X)
-        G = block.tmatmat(R)
+        G = self.pull_slopes(block, R * block.w[:, :, None])
         if self.lam:
-            G += self.lam * W
-        flat = G.reshape(len(block), -1)
-        return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
+            weights = X.shape[-1] - self.bias * R.shape[-1]
+            G[:, :weights] += self.lam * X[..., :weights]
+        return G
 
     def in_scores(self) -> LinearScores | None:
         cls = type(self)
@@ -112,7 +110,7 @@ class Classifier(Problem):
 
     def pull_slopes(self, block: Block, S: Array) -> Array:
         flat = block.tmatmat(S).reshape(len(block), -1)
-        return np.concatenate([flat, S.sum(axis=1)], axis=1) if self.bias else flat
+        return block.xp.concat([flat, S.sum(axis=1)], axis=1) if self.bias else flat
 
     def sample_grams(self, block: Block) -> Array:
         K = block.products.sample_gram(block)

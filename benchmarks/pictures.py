@@ -89,7 +89,11 @@ def shown(outcome: Outcome, wish: Figure) -> list[Cell]:
         if all(not these or part in these for these, part in zip(wanted, cell, strict=True))
     ]
     if wish.kind == "dots":  # drawn from the numbers in rows, without result files
-        return [cell for cell in cells if any(outcome.samples[cell, y].values for y in wish.y)]
+        return [
+            cell
+            for cell in cells
+            if any((cell, y) in outcome.samples and outcome.samples[cell, y].values for y in wish.y)
+        ]
     return [cell for cell in cells if outcome.runs.get(cell)]
 
 

@@ -1,7 +1,8 @@
 """The tables of a benchmark, our numbers beside the paper's, for a terminal and as Markdown."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from benchmarks import expressions
 from benchmarks.bench import ON_OTHER_DATA, Block, Number, Printed
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
+from benchmarks.verdict import FEW, MARKS, NONE, OFF, OPEN, Sample, interval
 from mpifed.report.names import setting_title
 
 LEGEND = (
@@ -71,6 +72,43 @@ def lacking(outcome: Outcome, block: Block) -> str:
     if not cells or any(row.block == block.name for row in outcome.rows.runs):
         return ""
     return next((sample.reason for (cell, _), sample in outcome.samples.items() if cell in cells), "not run")
+
+
+def compared(outcome: Outcome, block: Block) -> Iterator[Table]:
+    """The tables of a block whose numbers are compared with others', one for each measure: row and column of a cell,
+    the other number, the mean or median of our runs, where as many runs as theirs lie with probability 0.95, verdict.
+    """
+    for measure in outcome.bench.measures:
+        lines = list[list[str]]()
+        for row, value in product([row["name"] for row in block.rows], outcome.bench.values):
+            cell = Cell(block.name, row, value)
+            paper, reference, verdict = outcome.verdict(cell, measure)
+            if verdict.kind:
+                sample, seconds = outcome.samples[cell, measure], measure in expressions.SECONDS
+                trials = block.reference_trials if paper is None else outcome.bench.trials_of(block)[0]
+                lines.append(
+                    [
+                        row,
+                        *([f"{value}"] if outcome.bench.columns else []),
+                        theirs(paper, "  ").strip() or theirs(reference, "{}"),
+                        middle(sample).partition(",")[0] if block.center == "median" else ours(sample),
+                        "" if seconds else between(sample, trials, block.center),
+                        " ".join(filter(None, (MARKS[verdict.kind], verdict.text * (verdict.kind != NONE)))),
+                    ]
+                )
+        if lines:
+            varied = [setting_title(outcome.bench.columns.short)] if outcome.bench.columns else []
+            yield Table(
+                ["method", *varied, "paper", f"here: {expressions.title(measure)}", "95 %", "verdict"], lines, []
+            )
+
+
+def between(sample: Sample, trials: float, center: str) -> str:
+    """The interval of ``verdict.interval``, for example "4.9 to 5.7"; "" where the runs give none."""
+    if len(sample.values) < FEW or not np.isfinite(sample.values).all():
+        return ""
+    ends = interval(sample, trials, center)
+    return " to ".join(map(figure, ends)) if np.isfinite(ends).all() else ""
 
 
 def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str, list[tuple[Cell, str]]]]) -> Table:

@@ -27,6 +27,7 @@ from mpifed.results.columns import ColumnInfo
 
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
+PAPERS = runpy.run_path(str(HERE / "paper_tables.py"))
 COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
 CONFLICTS = runpy.run_path(str(HERE / "conflicts.py"))
 PROMISES = runpy.run_path(str(HERE / "promises.py"))
@@ -281,6 +282,7 @@ def results() -> list[str]:
 def pages() -> dict[str, str]:
     """Path in docs -> text of the pages that are written from the code."""
     found = {**reference(), "results.md": results()}
+    found |= PAPERS["pages"](table, OUTCOMES)
     found |= {"studies/outcomes.md": OUTCOMES["lines"](table), "studies/rows.md": OUTCOMES["origins"](table)}
     return {path: "\n".join([title_of(lines), "", WRITTEN, *rest(lines)]) + "\n" for path, lines in found.items()}
 

@@ -30,7 +30,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *STUDIES.glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
-PROGRAMS = ("outcomes", "rows", "agreement", "arena")  # studies that programs write
+PROGRAMS = ("outcomes", "rows", "agreement", "arena", *(f"tables-{paper}" for paper in PAPERS))  # programs write them
 GENERATED = {DOCS / "results.md", *(STUDIES / f"{name}.md" for name in PROGRAMS)}
 WORDS = 40_000  # by hand, in README and docs
 LONGEST = 1_500  # of a page
@@ -125,7 +125,12 @@ def test_functions_that_a_page_names_are_there(paper):
 
 def test_what_is_written_from_the_code_is_up_to_date():
     pages = BUILD["pages"]()
-    others = {"results.md", "studies/outcomes.md", "studies/rows.md"}
+    others = {
+        "results.md",
+        "studies/outcomes.md",
+        "studies/rows.md",
+        *(f"studies/tables-{paper}.md" for paper in PAPERS),
+    }
     assert {path.relative_to(DOCS).as_posix() for path in REFERENCE.rglob("*.md")} | others == pages.keys()
     old = [name for name, text in pages.items() if (DOCS / name).read_text("utf-8") != text]
     assert not old, f"{old} are old: run python docs/build.py"
@@ -376,3 +381,15 @@ def test_dead_links_and_anchors_of_pages_notebooks_and_the_error_page_are_found(
         "notebooks/run.html: ../a.html#not",
         "notebooks/run.html: #gone",
     ]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_of_a_papers_tables_has_every_cell_and_claim_that_is_counted(paper):
+    page = (STUDIES / f"tables-{paper}.md").read_text("utf-8")
+    own = [
+        one for name, one in BUILD["OUTCOMES"]["counted"]().items() if name.startswith(f"{paper}/") and one.rows.runs
+    ]
+    cells = sum(len(list(one.kinds())) for one in own)
+    heads = len(re.findall(r"^\| method \|", page, re.M))
+    assert len(re.findall(r"^\| [^-]", page, re.M)) - heads == cells > 0
+    assert len(re.findall(r"^- \S+ “", page, re.M)) == sum(len(one.findings) for one in own) > 0

@@ -9,14 +9,15 @@ from typing import Any
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]]
 INTRODUCTION = """# {title}: the paper's numbers beside ours
 
-*For readers of the paper who want each number. Which paper, and what its numbers say: [{folder}]({folder}.md); counted in
-[outcomes](outcomes.md#{anchor}).*
+*For readers of the paper who want each number. Which paper, and what its numbers say: [{folder}]({folder}.md); counted
+in [outcomes](outcomes.md#{anchor}).*
 
-A line is a cell of a table or a point of a figure of the paper. *paper*: its number, in braces that of an independent program. *here*: mean ± standard
-deviation of our seeds (the median where the text says so). *95 %*: where the mean of as many runs as the paper's lies, by our seeds. *verdict*: = agrees;
-° agrees, but a setting was chosen after looking at the number; ≟ cannot tell the methods apart; ✗ off; ? open, too few seeds or too wide an interval; † on
-other data than the paper's, not judged; – not available; seconds are of different machines and only their ratio stands here. Methods without a number in
-the paper: `python -m benchmarks tables {folder}`."""
+A line is a cell of a table or a point of a figure of the paper. *paper*: its number, in braces that of an independent
+program. *here*: mean ± standard deviation of our seeds (the median where the text says so). *95 %*: where the mean of
+as many runs as the paper's lies, by our seeds. *verdict*: = agrees; ° agrees, but a setting was chosen after looking
+at the number; ≟ cannot tell the methods apart; ✗ off; ? open, too few seeds or too wide an interval; † on other data
+than the paper's, not judged; – not available; seconds are of different machines and only their ratio stands here.
+Methods without a number in the paper: `python -m benchmarks tables {folder}`."""
 
 
 def pages(table: Table, outcomes: dict[str, Any]) -> dict[str, list[str]]:

@@ -105,8 +105,8 @@ class ClientPrivacy(Plugin, Callback):
             count = share * self.m / 20 if self.table.count_noise is None else self.table.count_noise
             if self.table.count_noise is None and 2 * count <= z:
                 raise UserError(
-                    f"privacy.quantile = {self.table.quantile:g} needs count_noise above {z / 2:.4g}, half of the "
-                    f"noise multiplier: the default, a twentieth of the {share * self.m:g} clients expected, is {count:.4g}"
+                    f"privacy.quantile = {self.table.quantile:g} needs count_noise above {z / 2:.4g}, half of "
+                    f"the noise multiplier: a twentieth of the {share * self.m:g} clients expected, the default, is {count:.4g}"
                 )
             z = split_multiplier(z, count)
         return Noise(z, count, share * total, share * self.m)
@@ -114,7 +114,8 @@ class ClientPrivacy(Plugin, Callback):
     def check_masks(self, multiplier: float) -> None:
         """Raise UserError for masks that cannot add up the whole numbers of some clients: a run must not find out."""
         masks = self.config.masks
-        if masks is None or masks.sums == "float" or self.table.mechanism.under_masks or not multiplier:
+        gridded = multiplier and self.table.noise_seed is None and not self.table.mechanism.under_masks
+        if masks is None or masks.sums == "float" or not gridded:
             return
         fixed, longest, most = masks.fixed_point, MIN_STEPS / multiplier, self.sizes.most
         if longest > fixed.limit(most):

@@ -106,7 +106,7 @@ class ClientPrivacy(Plugin, Callback):
             if self.table.count_noise is None and 2 * count <= z:
                 raise UserError(
                     f"privacy.quantile = {self.table.quantile:g} needs count_noise above {z / 2:.4g}, half of "
-                    f"the noise multiplier: a twentieth of the {share * self.m:g} clients expected, the default, is {count:.4g}"
+                    f"the noise multiplier: it is {count:.4g}, a twentieth of the {share * self.m:g} clients expected"
                 )
             z = split_multiplier(z, count)
         return Noise(z, count, share * total, share * self.m)

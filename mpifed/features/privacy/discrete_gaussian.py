@@ -225,14 +225,13 @@ def round_at_random(rows: Array, longest: float, rngs: list[np.random.Generator]
     result = np.empty(rows.shape)
     left = np.arange(len(rows))
     while len(left):
-        some = np.empty((len(left), rows.shape[1]))
-        for row, k in zip(some, left.tolist(), strict=True):
+        for k in left.tolist():
+            row = result[k]
             raw: Any = rngs[k].bit_generator.random_raw(-(-len(row) // 2))
             np.multiply(raw.view(np.uint32)[: len(row)], 2.0**-32, out=row)
-        some += rows[left]
-        np.floor(some, out=some)
-        result[left] = some
-        left = left[np.vecdot(some, some) > longest**2]
+            row += rows[k]
+            np.floor(row, out=row)
+        left = left[np.vecdot(result, result)[left] > longest**2]
     return result
 
 

@@ -139,6 +139,11 @@ class ClientPrivacy(Plugin, Callback):
     def notes(self) -> Iterator[str]:
         if self.table.guarantee().holds:
             yield describe_neighbours(self.selector.probability)
+            if self.table.delta * self.m >= 1:
+                yield (
+                    f"privacy.delta = {self.table.delta:g} is not below 1/m = {1 / self.m:.3g}: it allows to publish "
+                    "all data of a client drawn at random, so take a smaller one"
+                )
         if self.table.quantile is not None and not self.table.noise_multiplier and self.table.epsilon is None:
             yield "privacy.quantile: the bound follows exact counts, for there is no noise"
 

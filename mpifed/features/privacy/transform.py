@@ -140,7 +140,7 @@ class ClippedSums(Transform):
 
     def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
         parts, names = split_reply(upload)
-        if any(part.ndim < 2 for part in parts):
+        if min([part.ndim for part in parts]) < 2:
             self.refuse_method(
                 f"{request.method} uploads single numbers beside its vectors, and the bound is one of vectors"
             )
@@ -148,7 +148,7 @@ class ClippedSums(Transform):
         assert data is not None
         plan = data[1:]
         rows = self.join_changes(request, parts)
-        scale, fits = self.shorten(rows, float(data[0]), bool(plan[0]))
+        scale, size = self.shorten(rows, float(data[0]), bool(plan[0]))
         if self.weights is not None:
             scale = scale * self.weights[batch.f.ids][:, None]
         numbers = rows.shape[1]
@@ -159,7 +159,7 @@ class ClippedSums(Transform):
         if self.table.mechanism.under_masks:
             more["padding"] = rows[:, numbers:]
         if self.table.quantile is not None:
-            more["fits"] = fits.astype(parts[0].dtype) - 0.5
+            more["fits"] = (size <= data[0]).astype(parts[0].dtype) - 0.5
         if not more:
             return new, join_reply(upload, sent)
         sent = (*sent, *more.values())
@@ -190,17 +190,17 @@ class ClippedSums(Transform):
         return x
 
     def shorten(self, rows: Array, bound: float, exactly: bool) -> tuple[Array, Array]:
-        """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and who needs none (c,)."""
+        """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and their lengths (c,)."""
         longest = bound * (1 - ROUNDING) if exactly else bound
-        size = np.sqrt(np.vecdot(rows, rows))
+        squares = np.vecdot(rows, rows)
         # a row that is not finite cannot be shortened, and sent as it is would reveal that this client diverged
-        bad = ~np.isfinite(size)
-        if bad.any():
+        if not squares.max() < math.inf:
+            bad = ~np.isfinite(squares)
             rows[bad] = 0.0
-            size[bad] = 0.0
-        fits = size <= bound
+            squares[bad] = 0.0
+        size = np.sqrt(squares)
         if not self.layers:
-            return (longest / np.maximum(size, longest))[:, None], fits
+            return (longest / np.maximum(size, longest))[:, None], size
         scale = np.empty_like(rows)
         count = len(self.layers) * (rows.shape[1] // self.setup.shared_start.size)
         for k in range(0, rows.shape[1], self.setup.shared_start.size):
@@ -208,7 +208,7 @@ class ClippedSums(Transform):
                 part = rows[:, k + layer.start : k + layer.stop]
                 least = np.maximum(np.sqrt(np.vecdot(part, part)), longest / math.sqrt(count))
                 scale[:, k + layer.start : k + layer.stop] = (longest / math.sqrt(count) / least)[:, None]
-        return scale, fits
+        return scale, size
 
     def decode(self, request: Request, reply: Reply) -> None:
         """Replace the sum of clipped changes by the mean that the method asked for; move the bound."""

@@ -104,8 +104,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, set[str]]]] = {
     ),
     "float32": ({"dtype": "float32"}, {}),
     "little noise in float32": (
-        {"dtype": "float32", "privacy": {"noise_multiplier": 1e-4}},
-        {"cannot hold the grid of so little noise": ALL - {"distributed", "adaptive"}},
+        {"dtype": "float32", "privacy": {"noise_multiplier": 1e-5}},
+        {"cannot hold the grid of so little noise": ALL - {"distributed"}},
     ),
     "momentum": ({"algorithm": {"optimizer": {"name": "momentum"}}}, {}),
     "adam": ({"algorithm": {"optimizer": {"name": "adam"}}}, {}),
@@ -131,7 +131,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, set[str]]]] = {
     "sums in any order": ({"reproducible": False}, {}),
     "models recorded": ({"record": {"models": 1}}, {}),
     "numbers of clients": ({"problem": MLP, "evaluate": {"clients": True}}, {}),
-    "unseen clients": ({"problem": MLP, "evaluate": {"unseen": [0], "unseen_step": 0.1}}, {}),
+    "unseen clients": ({"problem": MLP, "evaluate": {"unseen": [0], "unseen_step": 0.1}}, {EARLY: TURNS}),
     "validation": ({"problem": MLP, "validated": True}, {}),
     "fixed point": ({"masks": {"sums": "fixed-point"}}, {MASKED: SAMPLED}),
     "masked": ({"masks": {"sums": "masked", "bits": 44, "fraction": 20}}, {MASKED: SAMPLED}),
@@ -256,7 +256,7 @@ def find_public(result, but=()):
     columns |= {f"models {key}": values for key, values in result.models.items()} if "models" not in but else {}
     columns |= {"x": result.x, "selection": result.selection}
     columns |= {f"@{key}": value for key, value in result.attrs.items()}
-    ignored = ("rank", "@config", "@started", "@finished")  # the digest of the data is in the study
+    ignored = ("rank", "@config", "@started", "@finished", "@git")  # the digest of the data is in the study
     return {
         name: repr(np.asarray(value).tolist())
         for name, value in columns.items()

@@ -148,6 +148,8 @@ class DiscreteGaussianTable:
         inside = np.bincount((self.high >> np.uint64(48)).astype(np.int64), minlength=2**16)
         below = np.cumsum(inside) - self.last
         self.lookup = np.where(inside == 0, below, UNDECIDED).astype(np.int16)
+        # of 16 bits that leave two integers possible the lower one; where more are left, it is searched for
+        self.lower = np.where(inside == 1, below - 1, UNDECIDED).astype(np.int16)
 
     def draw(self, count: int, words: WordSource) -> Array:
         """Draw (count,) int16."""
@@ -155,7 +157,12 @@ class DiscreteGaussianTable:
         x = self.lookup.take(first)
         rows = np.flatnonzero(x == UNDECIDED)
         word = (first[rows].astype(np.uint64) << np.uint64(48)) | (words(len(rows)) >> np.uint64(16))
-        reached = self.high.searchsorted(word)
+        lower = self.lower.take(first[rows])
+        more = np.flatnonzero(lower == UNDECIDED)
+        reached = lower.astype(np.int64) + self.last
+        reached[more] = 0
+        reached += self.high.take(reached) < word
+        reached[more] = self.high.searchsorted(word[more])
         x[rows] = reached - self.last
         equal = self.high[np.minimum(reached, len(self.high) - 1)] == word
         for k in np.flatnonzero(equal).tolist():

@@ -85,8 +85,10 @@ def play_round(
     begun = time.perf_counter()
     fed.begin(round)
     # rules of features ensure that the method gets the federation or the network that it takes, and its own state
+    fed.is_playing = True
     with suppress(EmptyRound):  # which leaves the state as it was
         server = method.round(fed, server) if round else method.replayed_rounds(method.init_server(fed), replayed)  # type: ignore[arg-type]
+    fed.is_playing = False
     return server, time.perf_counter() - begun  # type: ignore[return-value]
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from mpifed.core.component import fields_of
 from mpifed.core.promises import Supports
+from mpifed.core.toml import toml_value
 from mpifed.data.dataset import CLASSES, Dataset, Inference
 from mpifed.data.labels import abridge
-from mpifed.features.conditions import guarantees_privacy
+from mpifed.features.conditions import guarantees_privacy, has_weights
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules
@@ -70,7 +71,8 @@ def add_consequence(note: str, key: str = "") -> str:
     return f"{sentence}; data.{key} states it instead" if key else sentence
 
 
-TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
+# stop rules that look at the true data
+TRUE_DATA = ("gradient", "gradient_relative", "objective_gap", "accuracy", "patience", "variance", "rising")
 
 
 def privacy_notes(config: Experiment) -> list[str]:
@@ -88,6 +90,8 @@ def privacy_notes(config: Experiment) -> list[str]:
         *describe_stop_rules(config.stop, config.problem),
     ]
     notes += describe_limits(config)
+    if config.record.best:
+        notes.append("record.best chooses by the true data: /model/best may not be published, nor which round it is of")
     if config.start is not None:
         notes.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
     return notes
@@ -150,6 +154,11 @@ def describe_limits(config: Experiment) -> list[str]:
             "one all the same is not counted"
         )
     privacy = config.guarantee()
+    if config.privacy is not None and isinstance(config.objective.weights, str) and has_weights(config):
+        notes.append(
+            f"objective.weights = {toml_value(config.objective.weights)}: weights of uploads follow from the data, all "
+            "of them where one client changes, so the guarantee for whole clients does not cover these"
+        )
     if system is not None and system.speed and privacy is not None and privacy.clients:
         notes.append(
             "system.speed: simulated times, and who is late, follow from the numbers of samples, so the guarantee for "

@@ -39,6 +39,7 @@ class Federation(ClientCaller):
         2
     """
 
+    is_playing = False  # whether a method's round, or start, is under way
     plays_empty_rounds = False  # whether methods play rounds in which nobody is selected
     skipped_round = -1  # the last round that ended because nobody was selected
 

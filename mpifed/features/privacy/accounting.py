@@ -18,6 +18,7 @@ PRECISION = 1e-4  # relative: of ε by "pld", and of a noise multiplier that is 
 SMALLEST = 1e-2  # the least and the largest noise multiplier that is solved for
 LARGEST = 1e6
 BITS = 5  # of the numbers of rounds that ``epsilon_bound`` takes
+TINY = 1e-300  # an ε of 0
 HUGE = 500.0  # an ε of "rdp" from which on "pld" has the same: the distributions would be long, and protect nobody
 
 
@@ -104,21 +105,46 @@ def solve_noise_multiplier(
     Raises UserError where none up to 10^6 does.
     """
 
-    def exceeds(multiplier: float) -> bool:
+    low, high = SMALLEST, LARGEST
+    goal = math.log(epsilon * (1 - PRECISION / 2))
+    here = math.log(guess_noise_multiplier(make_rounds(1.0).probability, epsilon, delta, rounds))
+    before = excess_before = math.nan
+    slope = -2.0
+    # an ε may take a tenth of a second, so the secant of logarithms comes first; halving where it leaves the bracket
+    while high > low * (1 + PRECISION):
+        if not math.log(low) < here < math.log(high):
+            here = math.log(low * high) / 2
+        multiplier = math.exp(here)
         mechanism = make_rounds(multiplier)
-        return mechanism.epsilon(rounds, delta, mechanism.accountants[0]) > epsilon
-
-    if exceeds(LARGEST):
+        found = mechanism.epsilon(rounds, delta, mechanism.accountants[0])
+        low, high = (multiplier, high) if found > epsilon else (low, multiplier)
+        if epsilon * (1 - PRECISION) <= found <= epsilon:
+            break
+        excess = math.log(max(found, TINY)) - goal if found < math.inf else math.nan
+        if before != here and (excess - excess_before) / (here - before) < 0:
+            slope = (excess - excess_before) / (here - before)
+        before, excess_before = here, excess
+        here -= excess / slope
+    if high == LARGEST:
         raise UserError(
             f"privacy.epsilon = {epsilon:g} is wrong: {rounds} rounds at delta = {delta:g} cost more than that with "
             f"any noise_multiplier up to {LARGEST:g}, so take a larger epsilon or fewer rounds"
         )
-    low = SMALLEST
-    high = LARGEST
-    while high > low * (1 + PRECISION):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
     return high
+
+
+def guess_noise_multiplier(probability: float | None, epsilon: float, delta: float, rounds: int) -> float:
+    """Return the noise multiplier of a limit of many rounds: normal laws μ = q √(T (exp(1/z²) − 1)) apart."""
+    from scipy.optimize import brentq  # slow to import, and for a given ε alone
+    from scipy.special import log_ndtr, ndtr
+
+    def excess(mu: float) -> float:
+        return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-epsilon / mu - mu / 2)) - delta)
+
+    steps = float(brentq(excess, 1e-12, 50 + epsilon)) / math.sqrt(rounds)
+    if probability is None or probability == 1:
+        return (2 if probability is None else 1) / steps
+    return 1 / math.sqrt(math.log1p((steps / probability) ** 2))
 
 
 def split_multiplier(noise_multiplier: float, count_noise: float) -> float:

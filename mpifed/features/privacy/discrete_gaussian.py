@@ -223,14 +223,15 @@ def round_at_random(rows: Array, longest: float, rngs: list[np.random.Generator]
     For rows of length C in steps the bound of ``DistributedDiscreteGaussian`` holds with probability 1 − β at least.
     """
     result = np.empty(rows.shape)
-    for row, rng in zip(result, rngs, strict=True):
-        raw: Any = rng.bit_generator.random_raw(-(-len(row) // 2))
-        np.multiply(raw.view(np.uint32)[: len(row)], 2.0**-32, out=row)
-    result += rows
-    np.floor(result, out=result)
-    left = np.flatnonzero(np.vecdot(result, result) > longest**2)
-    if len(left):
-        result[left] = round_at_random(rows[left], longest, [rngs[k] for k in left.tolist()])
+    left = np.arange(len(rows))
+    while len(left):
+        for k in left.tolist():
+            row = result[k]
+            raw: Any = rngs[k].bit_generator.random_raw(-(-len(row) // 2))
+            np.multiply(raw.view(np.uint32)[: len(row)], 2.0**-32, out=row)
+            row += rows[k]
+            np.floor(row, out=row)
+        left = left[np.vecdot(result, result)[left] > longest**2]
     return result
 
 

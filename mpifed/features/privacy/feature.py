@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mpifed.algorithms.parts import import_accounting
+from mpifed.core.discrete_noise import MIN_STEPS
 from mpifed.core.errors import UserError
 from mpifed.core.promises import Reasons, Supports
 from mpifed.core.typing import Array
@@ -66,7 +67,9 @@ class ClientPrivacy(Plugin, Callback):
         sums = ClippedSums(setup, self.table, self.layers)
         if fed is not None:
             fed.plays_empty_rounds = True  # an empty sum has noise too
-            sums.serve(self.find_noise(setup, sums.weights), fed.schedule, self.sizes)
+            noise = self.find_noise(setup, sums.weights)
+            sums.serve(noise, fed, self.sizes)
+            self.check_masks(noise.multiplier)
             self.sums = sums
         return [sums]
 
@@ -100,8 +103,28 @@ class ClientPrivacy(Plugin, Callback):
         count = 0.0
         if self.table.quantile is not None and z:
             count = share * self.m / 20 if self.table.count_noise is None else self.table.count_noise
+            if self.table.count_noise is None and 2 * count <= z:
+                raise UserError(
+                    f"privacy.quantile = {self.table.quantile:g} needs count_noise above {z / 2:.4g}, half of "
+                    f"the noise multiplier: it is {count:.4g}, a twentieth of the {share * self.m:g} clients expected"
+                )
             z = split_multiplier(z, count)
         return Noise(z, count, share * total, share * self.m)
+
+    def check_masks(self, multiplier: float) -> None:
+        """Raise UserError for masks that cannot add up the whole numbers of some clients: a run must not find out."""
+        masks = self.config.masks
+        gridded = multiplier and self.table.noise_seed is None and not self.table.mechanism.under_masks
+        if masks is None or masks.sums == "float" or not gridded:
+            return
+        fixed, longest, most = masks.fixed_point, MIN_STEPS / multiplier, self.sizes.most
+        if longest > fixed.limit(most):
+            fits = fixed.maximum_fraction(longest, most)
+            raise UserError(
+                f"masks.fraction = {fixed.fraction} is wrong with privacy: clients send whole numbers up to "
+                f"{longest:.4g}, and a sum of {most} clients in {fixed.bits} bits takes entries up to "
+                f"{fixed.limit(most):.4g}; it must be at most {max(fits, 0)}" + (", and masks.bits larger" * (fits < 0))
+            )
 
     def count_ahead(self) -> int:
         """Return the rounds to account for of all that are planned, as ``count_spent`` does of those that were run."""
@@ -116,6 +139,11 @@ class ClientPrivacy(Plugin, Callback):
     def notes(self) -> Iterator[str]:
         if self.table.guarantee().holds:
             yield describe_neighbours(self.selector.probability)
+            if self.table.delta * self.m >= 1:
+                yield (
+                    f"privacy.delta = {self.table.delta:g} is not below 1/m = {1 / self.m:.3g}: it allows to publish "
+                    "all data of a client drawn at random, so take a smaller one"
+                )
         if self.table.quantile is not None and not self.table.noise_multiplier and self.table.epsilon is None:
             yield "privacy.quantile: the bound follows exact counts, for there is no noise"
 

@@ -134,7 +134,7 @@ class GaussianNoise(Mechanism, tag="gaussian"):
     def protect(self, batch: ClientBatch, rows: Array, scale: Array, plan: Array, seed: int | None) -> Array:
         step = float(plan[0])
         rows *= scale / step if step else scale
-        return np.trunc(rows) if step else rows
+        return np.trunc(rows, out=rows) if step else rows
 
     def add_noise(self, total: Array, release: Release, plan: Array, numbers: int) -> Array:
         return total * (float(plan[0]) or 1.0) + draw_noise(numbers, release.deviation, release.rng)

@@ -9,6 +9,10 @@ from mpifed.core.component import StudyTable
 from mpifed.core.typing import PositiveFloat
 from mpifed.features.privacy.mechanisms import GaussianNoise, Mechanism
 
+LEAST_BOUND, LARGEST_BOUND = 1e-60, 1e60  # squares of lengths, and noise, are then numbers of double precision
+Bound = Annotated[float, Meta(gt=0, le=LARGEST_BOUND)]
+LEAST_NOISE = 1e-20  # the least noise multiplier but 0
+
 
 class PrivateMeans(StudyTable, kw_only=True):
     """Private means: clients clip the change of the model that they upload, and the sum of a round gets noise.
@@ -31,7 +35,7 @@ class PrivateMeans(StudyTable, kw_only=True):
     know neither the noise nor who was selected; columns epsilon_pld and epsilon_rdp say which ε was spent so far.
     """
 
-    clip: Annotated[PositiveFloat, Meta(description="bound C of ‖Δ_i‖₂, with quantile the first one")] = 1.0
+    clip: Annotated[Bound, Meta(description="bound C of ‖Δ_i‖₂, with quantile the first one")] = 1.0
     noise_multiplier: Annotated[
         Annotated[float, Meta(ge=0, le=1e6)] | None,
         Meta(description="standard deviation z of the noise of a sum over clip (times the largest weight); 0: none"),
@@ -49,11 +53,11 @@ class PrivateMeans(StudyTable, kw_only=True):
     ] = None
     clip_rate: Annotated[PositiveFloat, Meta(description="rate at which the bound follows its quantile")] = 0.2
     count_noise: Annotated[
-        Annotated[float, Meta(ge=0)] | None,
+        Annotated[float, Meta(ge=0, le=1e6)] | None,
         Meta(description="standard deviation σ of the noise of the clients that are counted (default: D/20)"),
     ] = None
     max_weight: Annotated[
-        PositiveFloat | None,
+        Bound | None,
         Meta(description="largest weight w_i of a client, whose mean over all clients is 1 (default: the largest)"),
     ] = None
     mechanism: Annotated[Mechanism, Meta(description="how the sum gets its noise")] = GaussianNoise()
@@ -69,6 +73,9 @@ class PrivateMeans(StudyTable, kw_only=True):
         if (self.noise_multiplier is None) == (self.epsilon is None):
             has = "both noise_multiplier and epsilon" if self.epsilon else "neither noise_multiplier nor epsilon"
             raise ValueError(f"it has {has}, and it must have one of them")
+        for name, least in {"clip": LEAST_BOUND, "max_weight": LEAST_BOUND, "noise_multiplier": LEAST_NOISE}.items():
+            if 0 < (getattr(self, name) or 0.0) < least:
+                raise ValueError(f"{name} = {getattr(self, name):g} is wrong: it must be at least {least:g}")
         if self.quantile is None and self.count_noise is not None:
             raise ValueError(f"count_noise = {self.count_noise} is wrong without quantile: nothing is counted")
         if self.quantile is not None and self.per == "layer":

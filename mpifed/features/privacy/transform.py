@@ -1,7 +1,7 @@
 """Transform of [privacy]: clients clip what they upload, and the server makes a noisy mean of the sum."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from mpifed.core.promises import Supports
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.features.privacy.mechanisms import Release, SumSizes, draw_half_steps
-from mpifed.features.privacy.private_means import PrivateMeans
+from mpifed.features.privacy.private_means import LARGEST_BOUND, LEAST_BOUND, PrivateMeans
 from mpifed.federation.request import (
+    EVALUATE,
     FOR_THE_RECORD,
     SCORES,
     Reply,
@@ -21,11 +22,12 @@ from mpifed.federation.request import (
     join_reply,
     split_reply,
 )
-from mpifed.federation.schedule import Schedule
+from mpifed.federation.server import Federation
 from mpifed.federation.setup import RunSpec
 from mpifed.federation.transform import ClientBatch, MessageCost, Transform
 
-CLIP = "clip"  # name of the bound C in the server's state
+CLIP = "clip"  # names in the server's state: of the bound C
+TURNS = "turns"  # and of the last round of each client (m,), where rounds share noise
 ROUNDING = 1e-9  # bounds are so much smaller that rounding errors of a norm make no vector longer
 Slices = tuple[slice, ...]
 
@@ -59,14 +61,15 @@ class ClippedSums(Transform):
         self.weights = None if factors is None else np.minimum(factors, limit)
         self.heaviest = 1.0 if self.weights is None else float(self.weights.max())
         self.noise = Noise(0.0, 0.0, 1.0, 1.0)
-        self.schedule: Schedule | None = None  # of the server
+        self.fed: Federation  # at the server
         self.sizes = SumSizes(0, 1, 1)
         self.released = -1  # the round of the last mean
+        self.origin: tuple[Request | None, Array | None] = (None, None)  # the last request, and its model
 
-    def serve(self, noise: Noise, schedule: Schedule, sizes: SumSizes) -> None:
+    def serve(self, noise: Noise, fed: Federation, sizes: SumSizes) -> None:
         """Make this the server's end, with the noise of the run and the sizes of its sums."""
         self.noise = noise
-        self.schedule = schedule
+        self.fed = fed
         self.sizes = sizes
 
     @property
@@ -85,11 +88,14 @@ class ClippedSums(Transform):
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark the mean of a round; raise UserError for other requests that bring what clients computed."""
         if request.request_type in FOR_THE_RECORD:
+            if request.request_type == EVALUATE and self.fed.is_playing and self.table.guarantee().holds:
+                self.refuse_method(f"it asks clients for {request.method} by fed.inspect, past clipping and noise")
             return
         # selections by scores are refused where something is guaranteed: the name alone exempts no method from that
         if request.method in SCORES and not self.table.guarantee().holds:
             return
         self.refuse(request, cost)
+        self.check_turns(request)
         self.released = request.key[0]
         release = self.release(request.key)
         plan = self.table.mechanism.plan(release, self.sizes, self.setup.start.dtype)
@@ -97,35 +103,52 @@ class ClippedSums(Transform):
 
     def refuse(self, request: Request, cost: MessageCost) -> None:
         """Raise UserError for a request that is not the one mean of a round over its selected clients."""
-        name = f"privacy cannot be used with {self.setup.algorithm.label()}: "
-        assert self.schedule is not None
+        schedule = self.fed.schedule
         if request.key[0] == 0:
-            raise UserError(f"{name}it asks clients for {request.method} before round one, which no noise covers")
+            self.refuse_method(f"it asks clients for {request.method} before round one, which no noise covers")
         if request.reduce not in ("sum", "plain sum") or request.last is not None or not cost.averaged:
-            raise UserError(f"{name}what it asks for with {request.method} is no mean over the clients of a round")
-        twice = self.schedule.again > 1 and self.table.mechanism.span > 1  # the second is that of another round
-        if not self.schedule.again or twice or request.to is not self.schedule.selected:
-            raise UserError(f"{name}it asks others than the selected clients for {request.method}")
+            self.refuse_method(f"what it asks for with {request.method} is no mean over the clients of a round")
+        twice = schedule.again > 1 and self.table.mechanism.span > 1  # the second is that of another round
+        if not schedule.again or twice or request.to is not schedule.selected:
+            self.refuse_method(f"it asks others than the selected clients for {request.method}")
         if request.count(self.setup.m) < self.sizes.fewest:
             raise UserError(
                 f"privacy cannot be used here: {request.count(self.setup.m)} clients reply in round {request.key[0]}, "
                 f"and the noise is sized for {self.sizes.fewest}"
             )
         if self.released == request.key[0]:
-            raise UserError(f"{name}its rounds take more than one mean, and ε counts one a round")
+            self.refuse_method("its rounds take more than one mean, and ε counts one a round")
+
+    def refuse_method(self, why: str) -> NoReturn:
+        """Raise UserError for what the method of the study does."""
+        raise UserError(f"privacy cannot be used with {self.setup.algorithm.label()}: {why}")
+
+    def check_turns(self, request: Request) -> None:
+        """Raise UserError where a client comes back in rounds that share noise, whatever its selection claims."""
+        span = self.table.mechanism.span
+        if span == 1:
+            return
+        before = self.server_state.setdefault(TURNS, np.full(self.setup.m, -span))
+        selected = slice(None) if request.to is None else request.to
+        if (early := np.flatnonzero(request.key[0] - before[selected] < span)).size:
+            client = int(early[0]) if request.to is None else int(request.to[early[0]])
+            raise UserError(
+                f"selection is wrong: it selects client {client} in rounds {before[client]} and {request.key[0]}, and "
+                f'with privacy.mechanism = "{self.table.mechanism.label()}" these must be {span} apart'
+            )
+        before[selected] = request.key[0]
 
     def encode(self, request: Request, batch: ClientBatch, new: Any, upload: Any) -> tuple[Any, Any]:
         parts, names = split_reply(upload)
-        if any(part.ndim < 2 for part in parts):
-            raise UserError(
-                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads single numbers "
-                "beside its vectors, and the bound is one of vectors"
+        if min([part.ndim for part in parts]) < 2:
+            self.refuse_method(
+                f"{request.method} uploads single numbers beside its vectors, and the bound is one of vectors"
             )
         data = request.transforms[self.name]
         assert data is not None
         plan = data[1:]
         rows = self.join_changes(request, parts)
-        scale, fits = self.shorten(rows, float(data[0]), bool(plan[0]))
+        scale, size = self.shorten(rows, float(data[0]), bool(plan[0]))
         if self.weights is not None:
             scale = scale * self.weights[batch.f.ids][:, None]
         numbers = rows.shape[1]
@@ -136,7 +159,7 @@ class ClippedSums(Transform):
         if self.table.mechanism.under_masks:
             more["padding"] = rows[:, numbers:]
         if self.table.quantile is not None:
-            more["fits"] = fits.astype(parts[0].dtype) - 0.5
+            more["fits"] = (size <= data[0]).astype(parts[0].dtype) - 0.5
         if not more:
             return new, join_reply(upload, sent)
         sent = (*sent, *more.values())
@@ -144,7 +167,9 @@ class ClippedSums(Transform):
 
     def join_changes(self, request: Request, parts: tuple[Array, ...]) -> Array:
         """Return the changes of the model that clients upload as one vector each: (c, N), in double precision."""
-        x = self.find_origin(request, parts)
+        if self.origin[0] is not request:  # of all blocks
+            self.origin = request, self.find_origin(request, parts)
+        x = self.origin[1]
         if x is not None:
             rows = parts[0] - x
         else:
@@ -161,24 +186,21 @@ class ClippedSums(Transform):
         shape = self.setup.shared_start.shape
         x = request.find_model(shape)
         if x is None or len(parts) > 1 or any(part.shape[1:] != shape for part in parts):
-            raise UserError(
-                f"privacy cannot be used with {self.setup.algorithm.label()}: {request.method} uploads no change of "
-                "one model that clients were sent"
-            )
+            self.refuse_method(f"{request.method} uploads no change of one model that clients were sent")
         return x
 
     def shorten(self, rows: Array, bound: float, exactly: bool) -> tuple[Array, Array]:
-        """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and who needs none (c,)."""
+        """Return factors (c, 1), or (c, N) by layer, that make rows (c, N) short enough, and their lengths (c,)."""
         longest = bound * (1 - ROUNDING) if exactly else bound
-        size = np.sqrt(np.vecdot(rows, rows))
+        squares = np.vecdot(rows, rows)
         # a row that is not finite cannot be shortened, and sent as it is would reveal that this client diverged
-        bad = ~np.isfinite(size)
-        if bad.any():
+        if not squares.max() < math.inf:
+            bad = ~np.isfinite(squares)
             rows[bad] = 0.0
-            size[bad] = 0.0
-        fits = size <= bound
+            squares[bad] = 0.0
+        size = np.sqrt(squares)
         if not self.layers:
-            return (longest / np.maximum(size, longest))[:, None], fits
+            return (longest / np.maximum(size, longest))[:, None], size
         scale = np.empty_like(rows)
         count = len(self.layers) * (rows.shape[1] // self.setup.shared_start.size)
         for k in range(0, rows.shape[1], self.setup.shared_start.size):
@@ -186,7 +208,7 @@ class ClippedSums(Transform):
                 part = rows[:, k + layer.start : k + layer.stop]
                 least = np.maximum(np.sqrt(np.vecdot(part, part)), longest / math.sqrt(count))
                 scale[:, k + layer.start : k + layer.stop] = (longest / math.sqrt(count) / least)[:, None]
-        return scale, fits
+        return scale, size
 
     def decode(self, request: Request, reply: Reply) -> None:
         """Replace the sum of clipped changes by the mean that the method asked for; move the bound."""
@@ -226,11 +248,13 @@ class ClippedSums(Transform):
         assert self.table.quantile is not None
         share = 0.5 + (count + draw_half_steps(self.noise.counting, rng)) / self.noise.clients
         factor = math.exp(-self.table.clip_rate * (share - self.table.quantile))
-        self.server_state[CLIP] = np.asarray(self.bound * factor)
+        self.server_state[CLIP] = np.asarray(min(max(self.bound * factor, LEAST_BOUND), LARGEST_BOUND))
 
 
 def cut_rows(rows: Array, shapes: list[tuple[int, ...]]) -> tuple[Array, ...]:
     """Return the arrays (c, …) of these shapes that the vectors of clients (c, N) are made of."""
+    if len(shapes) == 1 and shapes[0] == rows.shape[1:]:
+        return (rows,)
     parts = []
     end = 0
     for shape in shapes:

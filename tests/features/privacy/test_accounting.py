@@ -105,6 +105,25 @@ def test_the_noise_of_an_epsilon_costs_no_more_and_hardly_less(epsilon, q, round
     assert GaussianRounds(found * 0.999, q).epsilon(rounds, DELTA) > epsilon
 
 
+class Counted(GaussianRounds):
+    """Rounds whose ε are counted."""
+
+    asked = 0
+
+    def epsilon(self, *words):
+        Counted.asked += 1
+        return super().epsilon(*words)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "q", "rounds"), [(1.0, 0.05, 10), (4.0, 0.2, 50), (2.0, 0.1, 1000), (8.0, 0.01, 1000), (1.0, None, 90)]
+)
+def test_the_noise_of_an_epsilon_is_found_by_few_of_them(epsilon, q, rounds):
+    Counted.asked = 0
+    solve_noise_multiplier(partial(Counted, probability=q), epsilon, DELTA, rounds)
+    assert Counted.asked <= 6
+
+
 def test_an_epsilon_that_no_noise_reaches_is_refused():
     with pytest.raises(UserError, match=r"^privacy\.epsilon = 1e-09 is wrong: .* take a larger epsilon or fewer"):
         solve_noise_multiplier(GaussianRounds, 1e-9, 1e-10, 100)

@@ -142,6 +142,26 @@ def test_a_resumed_run_subtracts_the_noise_of_the_rounds_before(tmp_path):
     assert whole.rounds["epsilon_pld"][-1] == pytest.approx(GaussianRounds(2.0).epsilon(2, 1e-5), rel=1e-5)
 
 
+class Claims(mpifed.extend.Selection):
+    """A selection of client 0 in every third round that says that rounds of a client are far apart."""
+
+    supports = mpifed.extend.Supports.EVERYTHING
+
+    def selector(self, seed, m, rounds):
+        return mpifed.extend.Selector(1, lambda r, again: np.array([0 if r % 3 == 0 else r % m]), apart=99)
+
+
+def test_rounds_of_a_client_are_checked_whatever_its_selection_claims(tmp_path):
+    words = {"selection": Claims(), "rounds": 9}
+    sentence = r"it selects client 0 in rounds 3 and 6, and with .* these must be 4 apart$"
+    with pytest.raises(UserError, match=sentence):
+        mpifed.run(STUDY | words, progress=None)
+    # a run that goes on remembers who took part before
+    mpifed.run(STUDY | words | {"rounds": 4}, path=tmp_path / "out.h5", progress=None)
+    with pytest.raises(UserError, match=sentence):
+        mpifed.resume(tmp_path / "out.h5", rounds=9, progress=None)
+
+
 def test_a_method_that_selects_twice_in_a_round_is_refused(monkeypatch):
     played = FedAvg.round
     monkeypatch.setattr(FedAvg, "round", lambda self, fed, server: (fed.select(server.x), played(self, fed, server))[1])

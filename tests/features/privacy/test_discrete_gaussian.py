@@ -114,6 +114,12 @@ def test_rounding_has_no_bias():
     assert set(np.unique(drawn)) == {0.0, 1.0}
 
 
+def test_a_vector_is_rounded_as_often_as_it_takes():
+    # one rounding in 4,096 is short enough
+    rounded = ddg.round_at_random(np.full((3, 12), 0.5), 0.1, streams(0, "rounding", np.arange(3)))
+    assert not rounded.any()
+
+
 def test_what_clients_send_is_whole_and_within_the_modulus():
     plan = MECHANISM.plan(Release(1.0, 1.0), SUMS, F8)
     sent = send(vectors(), plan)

@@ -218,7 +218,11 @@ def test_grid_noise_is_drawn_exactly_for_its_deviation():
         ({"noise_multiplier": 1, "per": "layer"}, "is no network and has no layers"),
         ({"noise_multiplier": 1, "max_weight": 2.0}, "uploads have no weights here"),
         ({"noise_multiplier": 1e-13}, "it must be at least"),
+        ({"noise_multiplier": 1e-30}, "noise_multiplier = 1e-30 is wrong: it must be at least 1e-20"),
         ({"noise_multiplier": 1, "clip": 0.0}, "privacy.clip"),
+        ({"noise_multiplier": 1, "clip": 1e-70}, "clip = 1e-70 is wrong: it must be at least 1e-60"),
+        ({"noise_multiplier": 1, "clip": 1e70}, "privacy.clip"),
+        ({"noise_multiplier": 1, "quantile": 0.5, "count_noise": 1e9}, "privacy.count_noise"),
         ({"noise_multiplier": 1, "delta": 1.0}, "privacy.delta"),
     ],
 )
@@ -279,3 +283,41 @@ def test_control_variates_do_not_tell_how_many_clients_took_part():
         new = own - c + (x - y) / 0.05
         x, c, own = x + (y - x) / 0.999, c + 0.999 * (new - own) / 0.999, new
     np.testing.assert_allclose(run(privacy={"clip": 1e9, "noise_multiplier": 0}, **words).x, x, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (
+            {"stop": {"gradient": 0.0, "patience": 2}},
+            "stop.patience looks at the true data: the number of rounds is then not private",
+        ),
+        ({"stop": {"gradient": 0.0, "gradient_relative": 1e-9}}, "stop.gradient_relative looks at the true data"),
+        (
+            {"privacy": {"noise_multiplier": 1.0, "delta": 0.05}},
+            "privacy.delta = 0.05 is not below 1/m = 0.05: it allows",
+        ),
+        ({"record": {"best": True}}, "record.best chooses by the true data: /model/best may not be published"),
+        (
+            {"objective": {"weights": "samples"}},
+            'objective.weights = "samples": weights of uploads follow from the data',
+        ),
+    ],
+)
+def test_what_the_guarantee_does_not_cover_is_said_in_a_note(words, note):
+    notes = run(**{"privacy": {"clip": 0.1, "noise_multiplier": 1.0}} | words).attrs["notes"]
+    assert note in notes
+    assert "not cover these" not in run(privacy={"noise_multiplier": 1.0}).attrs["notes"]
+
+
+def test_a_bound_that_follows_a_quantile_keeps_a_size_whose_square_is_a_number():
+    # all send 0, which every bound fits: without a limit it would come to 0, and so would the noise
+    words = {"clip": 1e-50, "noise_multiplier": 1.0, "quantile": 0.01, "count_noise": 0.6, "clip_rate": 50.0}
+    bounds = run(X=np.zeros_like(X), rounds=9, privacy=words).rounds["clip"]
+    assert (bounds[:2] >= bounds[1:3]).all()
+    assert bounds[-1] == 1e-60
+
+
+def test_the_default_noise_of_the_count_is_named_with_what_it_follows_from():
+    with pytest.raises(UserError, match=r"quantile = 0\.5 needs count_noise above 1, .* of the 20 clients expected$"):
+        run(privacy={"noise_multiplier": 2.0, "quantile": 0.5})

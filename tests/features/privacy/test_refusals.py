@@ -92,6 +92,15 @@ class AsksSome(Descends):
         return Server(server.x + fed.mean(self.step, server.x, to=fed.select(server.x)[:2]))
 
 
+class Peeks(Descends):
+    def round(self, fed, server):
+        fed.select(server.x)
+        return Server(server.x + fed.inspect(self.peek, "sum", (server.x,)) / 9)
+
+    def peek(self, f, client, x):
+        return -0.02 * f.grad(x)
+
+
 class AsksTwice(Descends):
     def round(self, fed, server):
         to = fed.select(server.x)
@@ -164,6 +173,13 @@ def test_a_name_of_scores_exempts_no_method_where_something_is_guaranteed():
         mpifed.run(STUDY | {"algorithm": CallsItScore(), "privacy": {"noise_multiplier": 1.0}})
     # without noise nothing forbids a selection by scores
     assert mpifed.run(STUDY | {"algorithm": Descends(), "selection": "biased"}).cr == 3
+
+
+def test_a_method_does_not_get_past_clipping_and_noise_by_asking_for_the_record():
+    pytest.importorskip("dp_accounting")
+    assert mpifed.run(STUDY | {"algorithm": Peeks()}).cr == 3  # z = 0: nothing is guaranteed
+    with pytest.raises(UserError, match=r"it asks clients for peek by fed\.inspect, past clipping and noise$"):
+        mpifed.run(STUDY | {"algorithm": Peeks(), "privacy": {"noise_multiplier": 1.0}})
 
 
 @pytest.mark.parametrize("method", [Descends, Moves])

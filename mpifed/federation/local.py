@@ -27,7 +27,7 @@ from mpifed.federation.local_transform import (
 )
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.plan import MiniBatches
-from mpifed.kernels.sample_space import SamplePoint, SampleSpace, gradient_by_hessian, pays, pays_by_hessian
+from mpifed.kernels.sample_space import SamplePoint, SampleSpace, pays, pays_by_hessian
 from mpifed.problems.problem import Problem, RowMap
 
 
@@ -78,7 +78,7 @@ class Local:
         # tested first, because one of these is made for every mini-batch, and most runs have no transforms
         self.transforms = [transform.of(self) for transform in transforms] if transforms else []
 
-    by_hessian: Callable[[Array], Array] | None = None  # X -> ∇f_i(x_i) without factors, of quadratics: see ``point``
+    hessians: tuple[Array, Array] | None = None  # ∇²f_i and ∇f_i(0) without factors, where local steps take them
 
     @property
     def round(self) -> int | Array:
@@ -102,8 +102,8 @@ class Local:
         taken = self.like(self.block.take(rows), self.ids[rows], (round, call))
         # the call goes on for these clients, so transforms keep the numbers that they have drawn
         taken.transforms = [transform.of(taken, rows) for transform in self.transforms]
-        if self.by_hessian is not None:
-            taken._take_hessians()
+        if self.hessians is not None:
+            taken.hessians = self.hessians[0][rows], self.hessians[1][rows]
         return taken
 
     def with_key(self, key: StreamKey) -> Local:
@@ -134,8 +134,8 @@ class Local:
         if isinstance(X, SamplePoint):
             return X.space.gradient(X, self.block)
         # all methods spend their time here, so a run without transforms calls its problem at once
-        if self.by_hessian is not None:
-            return self.apply_factors(self.by_hessian(X))
+        if self.hessians is not None:
+            return self.apply_factors(np.matvec(self.hessians[0], X) + self.hessians[1])
         if not self.transforms:
             return self.problem.grad(self.block, X)
         return self.apply_factors(self._gradient()(self.block, X))
@@ -167,19 +167,14 @@ class Local:
         if passes <= (not size) or self._study.space == "parameters":
             return x
         if auto and block.n < 2 * D:
-            if not size and pays_by_hessian(D, block.n, passes):
-                self._take_hessians()
+            compute = getattr(self.problem, "quadratics", None)
+            if compute is not None and not size and pays_by_hessian(D, block.n, passes) and self._plain_steps():
+                self.hessians = block.note("quadratics", compute)
             return x
         if self._space is None or (auto and not self._pays(passes, size, vectors)):
             return x
         point: Any = self._space.point(x)
         return point
-
-    def _take_hessians(self) -> None:
-        """Compute gradients of quadratics by their second derivatives from now on, in this call."""
-        if self._plain_steps:
-            compute = lambda block: gradient_by_hessian(block, self.problem.in_scores())  # noqa: E731
-            self.by_hessian = self.block.note("gradient by hessian", compute)
 
     def _pays(self, passes: float, size: int, vectors: int) -> bool:
         """Return whether gradients in the space of samples cost less, by work that follows from sizes."""
@@ -189,14 +184,13 @@ class Local:
     @cached_property
     def _space(self) -> SampleSpace | None:
         """One space for all points of a call, which can be added to one another; None where there is none."""
-        problem = self.problem.in_scores() if self._plain_steps else None
+        problem = self.problem.in_scores() if self._plain_steps() else None
         if problem is None:
             return None
         return SampleSpace(self.block, problem, self.factors if self.transforms else None)
 
-    @property
     def _plain_steps(self) -> bool:
-        """Whether samples are in memory, and no transform changes steps."""
+        """Return whether samples are in memory, and no transform changes steps."""
         return self.xp is np and not any(changes_steps(transform) for transform in self.transforms)
 
     def array(self, point: Array) -> Array:

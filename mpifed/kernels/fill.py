@@ -36,6 +36,7 @@ class SameSizeBlocks:
         self.full = full
         self.cached: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the blocks that have theirs
         self.by_client: dict[str, tuple[Array, Array]] = {}  # values of all clients, and the clients that have theirs
+        self.sample_space_clients = 0  # how many clients have them
         self.held: list[tuple[str, Array, Block]] = []  # blocks of test and validation samples as filled, their clients
         self._set_blocks(list(blocks))
 
@@ -115,13 +116,9 @@ class SameSizeBlocks:
                 self.by_client[key] = empty, np.zeros(len(self), bool)
             self.by_client[key][0][missing] = result
             self.by_client[key][1][missing] = True
+            self.sample_space_clients += len(missing)
         values: Array = self.by_client[key][0][as_slice(positions)]
         return values
-
-    @property
-    def sample_space_clients(self) -> int:
-        """How many clients have values of ``client_values``, which are those of local steps."""
-        return sum(int(flags.sum()) for _, flags in self.by_client.values())
 
     def _compute_missing(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Array:
         """Compute the missing values of the blocks ``numbers``, and return the array of all clients."""

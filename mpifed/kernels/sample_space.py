@@ -8,21 +8,18 @@ of 2dn, and the samples are read once for each u_l and once for A_iᵀ s.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
 
-from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 
 Coefficient = Any  # a number, or one for each client: (c, 1)
 GAIN = 1.3  # plain steps must cost so many times what these cost, by numbers that are multiplied
 GRAMS = "Gram matrices of samples"  # K_i, in Block.client_values
-HESSIANS = "second derivatives of quadratics"  # H_i and ∇f_i(0), in Block.client_values
 SMALL = 128  # numbers of a client's samples, up to which a run of few clients gains nothing by H_i
 LARGE = 256  # samples per step, above which K_i takes too many rounds to pay
 
@@ -45,12 +42,6 @@ class LinearScores(Protocol):
     def ridge(self, block: Block) -> Array | float | None:
         """Return the factor of w in the gradient (c, 1), or None if it is 0."""
 
-    def quadratic(self) -> bool:
-        """Return whether f_i is quadratic, with the second derivatives A_iᵀ diag(block.w) A_i + ridge_i I."""
-
-    def grad(self, block: Block, X: Array) -> Array:
-        """Compute ∇f_i(x_i): (c, n)."""
-
 
 def pays(D: int, n: int, steps: float, vectors: int, batches: bool = False) -> bool:
     """Return whether ``steps`` gradients of D samples cost less here, for models that start from ``vectors`` vectors.
@@ -70,23 +61,6 @@ def pays_by_hessian(D: int, n: int, steps: float) -> bool:
     As with K_i, H_i takes at most half of the memory of the samples, and few rounds.
     """
     return 2 * n <= D and LARGE * steps >= n and D * n > SMALL
-
-
-def gradient_by_hessian(block: Block, problem: LinearScores | None) -> Callable[[Array], Array] | None:
-    """Return X -> ∇f_i(x_i) = H_i x_i + ∇f_i(0) (c, n) for quadratic f_i of dense samples, None for others."""
-    if problem is None or not problem.quadratic() or not block.products.every_number:
-        return None
-
-    def compute(block: Block) -> Array:
-        H = block.gram(block.w)
-        ridge = problem.ridge(block)
-        if ridge is not None:
-            add_diagonal(H, np.broadcast_to(ridge, H.shape[:2]))
-        return np.concatenate([H, problem.grad(block, np.zeros(block.n, H.dtype))[:, None]], axis=1)
-
-    values = block.client_values(HESSIANS, compute)  # (c, n + 1, n)
-    H, g = values[:, :-1], values[:, -1]
-    return lambda X: np.matvec(H, X) + g
 
 
 class SampleSpace:

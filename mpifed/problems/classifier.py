@@ -119,9 +119,6 @@ class Classifier(Problem):
     def ridge(self, block: Block) -> float | None:
         return self.lam or None
 
-    def quadratic(self) -> bool:
-        return False
-
     def split(self, block: Block, X: Array) -> tuple[Array, Array]:
         """Split models X into W (…, C, features) and bias (…, C), or (…, 0) without bias."""
         classes = X.shape[-1] // (block.n + self.bias)

@@ -245,9 +245,6 @@ class LinearModel(Problem):
     def ridge(self, block: Block) -> Array | None:
         return self._factor(block)
 
-    def quadratic(self) -> bool:
-        return self.mean == "identity" and self.compiles()
-
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """Compute ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
         factor = block.real(self.weight(block.d))[:, None]

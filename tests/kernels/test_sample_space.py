@@ -1,4 +1,4 @@
-"""Local steps on the scores of samples: the same models as on the parameters, in any company, for less work."""
+"""Local steps with Gram matrices of samples: the same models as on the parameters, in any company, for less work."""
 
 import numpy as np
 import pytest
@@ -114,12 +114,21 @@ def test_models_are_those_of_steps_on_the_parameters(name, problem, spaces):
     ("name", "problem"),
     [*((name, "logistic") for name in BATCHES), *((name, "softmax") for name in ("fedavg", "scaffold", "apfl"))],
 )
-def test_mini_batches_take_rows_of_the_gram_matrices(name, problem, spaces, monkeypatch):
+def test_mini_batches_take_rows_of_the_gram_matrices(name, problem, spaces):
     """Rests of a pass too, which are filled up with samples that may be in them: sizes are 5 to 15."""
     scores = run(name, problem, BATCHES, space="samples")
     assert any("K" in vars(space) for space in spaces)
     plain = run(name, problem, BATCHES, space="parameters")
     assert np.allclose(scores.x, plain.x, rtol=0, atol=1e-12 * np.abs(plain.x).max())
+
+
+def test_work_decides_for_mini_batches_too(spaces):
+    """Three passes over the samples pay, one mini-batch does not."""
+    wide = {"data": BINARY | {"features": 200}}
+    mpifed.run(**study("fedavg") | wide | {"algorithm": {"name": "fedavg", "batch_size": 4, "k0": 1}})
+    assert not any("K" in vars(space) for space in spaces)
+    mpifed.run(**study("fedavg") | wide | {"algorithm": {"name": "fedavg", "batch_size": 4, "epochs": 3}})
+    assert any("K" in vars(space) for space in spaces)
 
 
 def test_a_mini_batch_on_scores_copies_no_samples(monkeypatch):

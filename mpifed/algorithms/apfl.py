@@ -42,7 +42,7 @@ class APFL(FedAvg, tag="apfl"):
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
         """Take k0 local steps of both models, or at most ``most`` for each client, and upload w_i."""
-        w = f.point(x, self.optimizer.spans and 2 * self.iterations(), self.batch_size, vectors=3)
+        w = f.point(x, self.optimizer.spans and 2 * self.iterations(), self.batch_size, 3, 2 * self.epochs)
         v = client.v
         memory = None
         memory_v = None

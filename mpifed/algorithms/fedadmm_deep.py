@@ -1,7 +1,6 @@
 """FedADMM for networks, Algorithm 1 of Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning
 framework with adaptivity to system heterogeneity", arXiv:2204.03529 (2022)."""
 
-import math
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -74,7 +73,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     def descend(self, f: Local, client: Client, w: Array) -> Array:
         """Return the local models after all epochs: (c, n)."""
         w = f.xp.broadcast_to(w, client.pi.shape)
-        theta = f.point(w, self.optimizer.spans and math.ceil(self.epochs), self.batch_size, vectors=2)
+        theta = f.point(w, self.optimizer.spans and 1, self.batch_size, vectors=2, epochs=self.epochs)
         memory = None
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta

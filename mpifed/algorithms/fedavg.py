@@ -60,7 +60,7 @@ class LocalSteps(LocalEpochs):
 
     def first_point(self, f: Local, client: Client, x: Array) -> Array:
         """Return the models at which a round begins: (n,) or (c, n), or their point."""
-        return f.point(x, self.optimizer.spans and self.iterations(), self.batch_size)
+        return f.point(x, self.optimizer.spans and self.iterations(), self.batch_size, epochs=self.epochs)
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         return self.optimizer.descend(f, w, self.rate(f, gamma), memory)  # (3.16)

@@ -57,7 +57,7 @@ class FedBuff(LocalEpochs, tag="fedbuff"):
 
     def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """Take local steps from the received model x, and upload the change."""
-        w = f.point(x, self.optimizer.spans and self.iterations(), self.batch_size)
+        w = f.point(x, self.optimizer.spans and self.iterations(), self.batch_size, epochs=self.epochs)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             lr = rate_at(self.lr, f, j, self.iterations())

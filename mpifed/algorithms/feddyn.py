@@ -70,7 +70,7 @@ class FedDyn(LocalEpochs, tag="feddyn"):
     def descend(self, f: Local, client: Client, x: Array, k: int) -> Array:
         """Return the local models after all steps: (c, n)."""
         x = f.xp.broadcast_to(x, client.h.shape)
-        theta = f.point(x, self.optimizer.spans and self.iterations(), self.batch_size, vectors=2)
+        theta = f.point(x, self.optimizer.spans and self.iterations(), self.batch_size, vectors=2, epochs=self.epochs)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)

@@ -41,7 +41,9 @@ class FedProx(FedAvg, tag="fedprox"):
 
     def first_point(self, f: Local, client: Client, x: Array) -> Array:
         w = client.w if self.begin == "own" else x
-        return f.point(w, self.optimizer.spans and self.inner * self.iterations(), self.batch_size, vectors=2)
+        return f.point(
+            w, self.optimizer.spans and self.inner * self.iterations(), self.batch_size, 2, self.inner * self.epochs
+        )
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         rate = self.rate(f, gamma)

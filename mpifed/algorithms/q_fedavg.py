@@ -1,7 +1,6 @@
 """q-FedAvg, Algorithm 2 of T. Li, M. Sanjabi, A. Beirami, V. Smith, "Fair resource allocation in federated learning",
 arXiv:1905.10497 (2020)."""
 
-import math
 from typing import Annotated, Any
 
 import numpy as np
@@ -95,7 +94,7 @@ class QFedAvg(LocalEpochs, tag="q-fedavg"):
         """Upload f_i^q d_i and q f_i^(q−1) ‖d_i‖² + f_i^q/lr, divided by top^q: n + 1 numbers."""
         F = f.xp.maximum(self.losses(f, x), LEAST) / top
         lr = rate_at(self.lr, f, k0=self.epochs or self.k0)
-        w = f.point(x, self.optimizer.spans and (math.ceil(self.epochs) or self.k0), self.batch_size)
+        w = f.point(x, self.optimizer.spans and self.k0, self.batch_size, epochs=self.epochs)
         memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most, self.last_batch):
             w, memory = self.optimizer.descend(batch, w, lr * has, memory)

@@ -63,7 +63,9 @@ class Scaffold(LocalEpochs, tag="scaffold"):
 
     def descend(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Array, Array]:
         """Return the local models after all steps (c, n), and the sum of step sizes."""
-        y = f.point(f.xp.broadcast_to(x, client.c.shape), self.iterations(), self.batch_size, vectors=3)
+        y = f.point(
+            f.xp.broadcast_to(x, client.c.shape), self.iterations(), self.batch_size, vectors=3, epochs=self.epochs
+        )
         total = f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, None, self.last_batch):
             gamma = has * self.step.gamma(k + j, self.iterations(), f.samples)

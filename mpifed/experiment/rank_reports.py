@@ -93,7 +93,7 @@ def block_attributes(ranks: dict[str, Any]) -> dict[str, Any]:
     sizes = sorted({size for size, clients in zip(ranks["block_bytes"], ranks["clients"], strict=True) if clients})
     others = f"; ranks chose {sizes[0]:,} to {sizes[-1]:,} bytes" if len(sizes) > 1 else ""
     count = sum(ranks["sample_space_clients"])
-    local = {"local_steps": f"on the scores of samples for {count:,} of {sum(ranks['clients']):,} clients"}
+    local = {"local_steps": f"with Gram matrices of samples for {count:,} of {sum(ranks['clients']):,} clients"}
     return (local if count else {}) | {
         "block_bytes": ranks["block_bytes"][first],
         "block_bytes_reason": ranks["block_bytes_reason"][first] + others,

@@ -155,8 +155,9 @@ class Experiment(StudyTable, kw_only=True):
     space: Annotated[
         Literal["auto", "samples", "parameters"],
         Meta(
-            description="where local steps of linear models with all samples are computed: on the scores of samples or "
-            "on the parameters; auto: on the scores where clients have so few samples that it costs less"
+            description="where local steps of linear models are computed: on the scores of samples or on the "
+            "parameters; auto: on the scores where clients have so few samples that it costs less, and by the second "
+            "derivatives of least squares where these cost less"
         ),
     ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (

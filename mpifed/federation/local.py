@@ -27,7 +27,7 @@ from mpifed.federation.local_transform import (
 )
 from mpifed.kernels.blocks import Block
 from mpifed.kernels.plan import MiniBatches
-from mpifed.kernels.sample_space import SamplePoint, SampleSpace, pays
+from mpifed.kernels.sample_space import SamplePoint, SampleSpace, pays, pays_by_hessian
 from mpifed.problems.problem import Problem, RowMap
 
 
@@ -78,6 +78,8 @@ class Local:
         # tested first, because one of these is made for every mini-batch, and most runs have no transforms
         self.transforms = [transform.of(self) for transform in transforms] if transforms else []
 
+    hessians: tuple[Array, Array] | None = None  # ∇²f_i and ∇f_i(0) without factors, where local steps take them
+
     @property
     def round(self) -> int | Array:
         """Round of the call; in asynchronous runs the one in which each client was sent its model: (c,)."""
@@ -100,6 +102,8 @@ class Local:
         taken = self.like(self.block.take(rows), self.ids[rows], (round, call))
         # the call goes on for these clients, so transforms keep the numbers that they have drawn
         taken.transforms = [transform.of(taken, rows) for transform in self.transforms]
+        if self.hessians is not None:
+            taken.hessians = self.hessians[0][rows], self.hessians[1][rows]
         return taken
 
     def with_key(self, key: StreamKey) -> Local:
@@ -128,8 +132,10 @@ class Local:
     def grad(self, X: Array) -> Array:
         """Return ∇f_i(x_i): (c, n)."""
         if isinstance(X, SamplePoint):
-            return X.space.gradient(X)
+            return X.space.gradient(X, self.block)
         # all methods spend their time here, so a run without transforms calls its problem at once
+        if self.hessians is not None:
+            return self.apply_factors(np.matvec(self.hessians[0], X) + self.hessians[1])
         if not self.transforms:
             return self.problem.grad(self.block, X)
         return self.apply_factors(self._gradient()(self.block, X))
@@ -147,29 +153,45 @@ class Local:
         descend = getattr(self._gradient(), "descend", None) if self.transforms and self.factors is None else None
         return subtract(X, rate * self.grad(X)) if descend is None else descend(self.block, X, rate)
 
-    def point(self, x: Array, steps: int, size: int = 0, vectors: int = 1) -> Array:
+    def point(self, x: Array, steps: int, size: int = 0, vectors: int = 1, epochs: float = 0) -> Array:
         """Return models x, (n,) or (c, n), or their point in the space of samples if steps cost less there.
 
         grad, +, −, and products with numbers or (c, 1) work with both; ``array`` returns the models. The ``steps`` add
-        multiples of gradients of ``size`` samples (0: all) and of ``vectors`` vectors, x among them.
+        multiples of gradients of ``size`` samples (0: all) and of ``vectors`` vectors, x among them. With ``epochs``
+        they are that many passes over the samples.
         """
         block = self.block
         D = block.b.shape[1]
         auto = self._study.space == "auto"
-        if size or steps < 2 or self._study.space == "parameters" or (auto and block.n < 2 * D):
+        passes = steps and (epochs or steps * min(1, size / D or 1))
+        if passes <= (not size) or self._study.space == "parameters":
             return x
-        if self._space is None or (auto and not (block.products.every_number and pays(D, block.n, steps, vectors))):
+        if auto and block.n < 2 * D:
+            compute = getattr(self.problem, "quadratics", None)
+            if compute is not None and not size and pays_by_hessian(D, block.n, passes) and self._plain_steps():
+                self.hessians = block.note("quadratics", compute)
+            return x
+        if self._space is None or (auto and not self._pays(passes, size, vectors)):
             return x
         point: Any = self._space.point(x)
         return point
 
+    def _pays(self, passes: float, size: int, vectors: int) -> bool:
+        """Return whether gradients in the space of samples cost less, by work that follows from sizes."""
+        block = self.block
+        return block.products.every_number and pays(block.b.shape[1], block.n, passes, vectors, size > 0)
+
     @cached_property
     def _space(self) -> SampleSpace | None:
         """One space for all points of a call, which can be added to one another; None where there is none."""
-        problem = self.problem.in_scores()
-        if problem is None or self.xp is not np or any(changes_steps(transform) for transform in self.transforms):
+        problem = self.problem.in_scores() if self._plain_steps() else None
+        if problem is None:
             return None
         return SampleSpace(self.block, problem, self.factors if self.transforms else None)
+
+    def _plain_steps(self) -> bool:
+        """Return whether samples are in memory, and no transform changes steps."""
+        return self.xp is np and not any(changes_steps(transform) for transform in self.transforms)
 
     def array(self, point: Array) -> Array:
         """Return the models of a point, (c, n); an array itself."""

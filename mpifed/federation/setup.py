@@ -42,7 +42,7 @@ class RunSpec(NamedTuple):
     counted: CountedWork | None = None  # None: the algorithm states its work, or nobody asks
     client_weights: Array | None = None  # (m,) weights m p_i of clients in means of uploads; None: 1 each
     records_nonfinite: bool = False  # whether an evaluation that is not finite is recorded and does not end the run
-    space: str = "auto"  # where full-batch steps of linear models are computed: auto, samples or parameters
+    space: str = "auto"  # where local steps of linear models are computed: auto, samples or parameters
     home: Array | None = None  # (n,) bool: parameters that stay with the clients, 0 at the server; None: none
 
     @property

@@ -49,6 +49,7 @@ class Block:
     frequencies: bool = False
     unpadded: Unpadded | None = None  # the samples, if they are stored without padding
     source: tuple[Block, Any] | None = None  # of a part on a device: the block with its samples, positions there
+    drawn: tuple[Block, Array] | None = None  # of a mini-batch in memory: the block it is of, rows (c, B) there
     training: tuple[Block, Array] | None = None  # of test samples: the block of their clients, positions there
     group_position: tuple[Any, int] | None = None  # of a full block: its SameSizeBlocks, and its number there
 
@@ -75,6 +76,9 @@ class Block:
         """The features (c, D, n), in the form of ``products``."""
         if self.unpadded is not None:
             return self.unpadded.padded()
+        if self._A is None and self.drawn is not None:
+            # Copied at its first use: gradients on the scores of samples need none of it.
+            self._A = self.products.take_rows(*self.drawn)
         if self._A is None:
             # A part on a device copies A at its first use: mini-batches take rows from the source, and a copy of all
             # samples of the selected clients would cost more than the step itself.
@@ -128,8 +132,9 @@ class Block:
 
         ``d`` stays that of all samples, because regularisers need it.
         """
-        A, b, w = self.products.batch(self, picks, w)
+        A, b, w, rows = self.products.batch(self, picks, w)
         block = Block(A, b, self.d, self.n, w, self.products)
+        block.drawn = None if rows is None else (self, rows)
         block.sizes = self.sizes
         if self.offset is not None:
             # Rows are drawn uniformly, so each counts d_i v_j/Σv times: then their mean is unbiased.

@@ -131,7 +131,7 @@ def is_cached(name: str, which: str = "one_pass") -> bool:
 class CompiledProducts(DenseProducts):
     """Products with A (c, D, n) in one pass over the samples; points have the type of the features."""
 
-    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Array, Array]:
+    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Array, Array, Array | None]:
         # The kernel takes four rows at a time, so rows of weight 0 fill a mini-batch up.
         if short := -picks.shape[1] % PAD:
             picks, w = (np.concatenate([part, np.zeros((len(part), short), part.dtype)], 1) for part in (picks, w))

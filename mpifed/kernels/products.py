@@ -57,10 +57,13 @@ class DenseProducts:
         """Return A of clients from several blocks (block, positions)."""
         return np.concatenate([block.A[rows] for block, rows in parts])
 
-    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Array, Array]:
-        """Return A, b and w of the rows ``picks`` (c, B) of each client with weights ``w``, perhaps with padding."""
+    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Array, Array, Array | None]:
+        """Return A, b and w of the rows ``picks`` (c, B) of each client with weights ``w``, perhaps with padding.
+
+        If ``take_rows`` makes A at its first use, it is None, and the rows follow, which count over all clients.
+        """
         rows = row_positions(block, picks)
-        return self.take_rows(block, rows), block.b.take(rows), w
+        return None, block.b.take(rows), w, rows
 
     def take_rows(self, block: BlockSamples, rows: Array) -> Any:
         """Return A of rows (c, B), which count over all clients of the block."""

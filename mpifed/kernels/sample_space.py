@@ -20,6 +20,7 @@ from mpifed.kernels.blocks import Block
 Coefficient = Any  # a number, or one for each client: (c, 1)
 GAIN = 1.3  # plain steps must cost so many times what these cost, by numbers that are multiplied
 GRAMS = "Gram matrices of samples"  # K_i, in Block.client_values
+SMALL = 128  # numbers of a client's samples, up to which a run of few clients gains nothing by H_i
 LARGE = 256  # samples per step, above which K_i takes too many rounds to pay
 
 
@@ -42,13 +43,24 @@ class LinearScores(Protocol):
         """Return the factor of w in the gradient (c, 1), or None if it is 0."""
 
 
-def pays(D: int, n: int, steps: int, vectors: int) -> bool:
+def pays(D: int, n: int, steps: float, vectors: int, batches: bool = False) -> bool:
     """Return whether ``steps`` gradients of D samples cost less here, for models that start from ``vectors`` vectors.
 
     By numbers that are multiplied: 2Dn a gradient, against D² and (vectors + 1)Dn once. K_i, which is computed once for
-    the whole run, takes at most half of the memory of the samples.
+    the whole run, takes at most half of the memory of the samples. With ``batches`` the gradients are those of passes
+    in mini-batches, whose rows are copied first: that counts 1.5 times for A_i and, as measured, 3 times for K_i.
     """
+    if batches:
+        steps, D = 1.5 * steps, 2 * D
     return n >= 2 * D and LARGE * steps >= D and 2 * steps * n >= GAIN * ((vectors + 1) * n + steps * D)
+
+
+def pays_by_hessian(D: int, n: int, steps: float) -> bool:
+    """Return whether ``steps`` gradients of a quadratic cost less with H_i (n, n), by n² multiplications and not 2Dn.
+
+    As with K_i, H_i takes at most half of the memory of the samples, and few rounds.
+    """
+    return 2 * n <= D and LARGE * steps >= n and D * n > SMALL
 
 
 class SampleSpace:
@@ -76,22 +88,29 @@ class SampleSpace:
             self.vectors[key] = [u, None]
         return SamplePoint(self, {key: self.one}, None)
 
-    def scores(self, point: SamplePoint) -> Array:
-        """Compute A_i w_i without offsets: (c, D) or (c, D, C)."""
+    def scores(self, point: SamplePoint, rows: Array | None = None) -> Array:
+        """Compute A_i w_i without offsets, (c, D) or (c, D, C); with ``rows`` (c, B) of all clients' only of these."""
         total: Any = None
         if point.s is not None:
-            total = np.matvec(self.K, point.s) if point.s.ndim == 2 else np.matmul(self.K, point.s)
+            K = self.K if rows is None else take(self.K, rows)
+            total = np.matvec(K, point.s) if point.s.ndim == 2 else np.matmul(K, point.s)
         for key, c in point.coefficients.items():
             entry = self.vectors[key]
             if entry[1] is None:
                 entry[1] = self.problem.linear_scores(self.block, entry[0])
-            part = scale(c, entry[1])
+            part = scale(c, entry[1] if rows is None else take(entry[1], rows))
             total = part if total is None else np.add(total, part, out=total)
-        return self.problem.linear_scores(self.block, np.zeros(point.shape[1:])) if total is None else total
+        if total is None:
+            total = self.problem.linear_scores(self.block, np.zeros(point.shape[1:]))
+            total = total if rows is None else take(total, rows)
+        return total
 
-    def gradient(self, point: SamplePoint) -> SamplePoint:
-        """Compute ∇f_i at a point, as a point."""
-        S = self.problem.sample_slopes(self.block, self.scores(point))
+    def gradient(self, point: SamplePoint, block: Block) -> SamplePoint:
+        """Compute ∇f_i at a point, as a point: of all samples, or of a mini-batch ``block`` of them."""
+        rows = None if block.drawn is None else block.drawn[1]
+        S = self.problem.sample_slopes(block, self.scores(point, rows))
+        if rows is not None:
+            S = put(S, rows, block)
         if self.factors is not None:
             S = scale(self.factors[:, None], S)
         ridge = self.ridge
@@ -202,6 +221,25 @@ class SamplePoint:
 def scale(factor: Coefficient, S: Array) -> Array:
     """Multiply S (c, D) or (c, D, C) by a number or by (c, 1)."""
     return factor[..., None] * S if S.ndim == 3 and np.ndim(factor) else factor * S
+
+
+def take(values: Array, rows: Array) -> Array:
+    """Return ``rows`` (c, B), which count over all clients, of values (c, D, …)."""
+    return values.reshape(-1, *values.shape[2:]).take(rows, axis=0)
+
+
+def put(S: Array, rows: Array, batch: Block) -> Array:
+    """Return the slopes of all samples (c, D, …) from those S of a mini-batch, 0 where they are not in it."""
+    # a rest is filled up with samples of weight 0: these write once more what is written at the client's first one
+    there = batch.w > 0
+    if not there.all():
+        rows = np.where(there, rows, rows[:, :1])
+        S = np.where(there if S.ndim == 2 else there[..., None], S, S[:, :1])
+    assert batch.drawn is not None
+    b = batch.drawn[0].b
+    full = np.zeros((b.size, *S.shape[2:]), S.dtype)
+    full[rows] = S
+    return full.reshape(*b.shape, *S.shape[2:])
 
 
 def zeros_like(point: SamplePoint) -> SamplePoint:

@@ -83,7 +83,7 @@ class TensorProducts(DenseProducts):
         """Return positions, a slice or a tensor, as a tensor."""
         return self.xp.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
-    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Any, Any]:
+    def batch(self, block: BlockSamples, picks: Array, w: Array) -> tuple[Any, Any, Any, None]:
         full: Any = block
         positions: Any = slice(0, len(block))
         if block.source is not None:
@@ -92,7 +92,7 @@ class TensorProducts(DenseProducts):
         rows = (self.xp.asarray(picks) + full.b.shape[1] * self.as_positions(positions)[:, None]).reshape(-1)
         A = full.A.reshape(-1, block.n).index_select(0, rows).reshape(count, -1, block.n)
         b = full.b.reshape(-1).index_select(0, rows).reshape(count, -1)
-        return A, b, self.xp.asarray(w)
+        return A, b, self.xp.asarray(w), None
 
     # In every product samples are the left factor and the other one has its numbers in columns. With samples on the
     # right the bits of a client would depend on its address on CPUs, because MKL takes other kernels.
@@ -216,10 +216,10 @@ class SparseTensorProducts(TensorProducts):
     def take_from_source(self, block: BlockSamples, rows: Any) -> Any:
         return block.A.take_clients(rows)
 
-    def batch(self, block: BlockSamples, picks: Any, w: Any) -> tuple[Any, Any, Any]:
+    def batch(self, block: BlockSamples, picks: Any, w: Any) -> tuple[Any, Any, Any, None]:
         rows = self.xp.asarray(picks)
         labels: Any = block.b
-        return block.A.take_rows(rows), labels.gather(1, rows), self.xp.asarray(w)
+        return block.A.take_rows(rows), labels.gather(1, rows), self.xp.asarray(w), None
 
     def matvec(self, block: BlockSamples, X: Any) -> Any:
         X = X if X.ndim == 2 else X.expand(len(block), block.n)

@@ -4,8 +4,11 @@ arXiv:2205.01438 (2022)."""
 import math
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from mpifed.core.arrays import namespace
 from mpifed.core.promises import Supports
+from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.kernels.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -41,6 +44,24 @@ class LeastSquares(LinearModel, tag="least-squares"):
 
     def squares(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2
+
+    def quadratics(self, block: Block) -> tuple[Array, Array] | None:
+        """Return H_i = A_iᵀA_i/d_i + ridge_i I (c, n, n) and ∇f_i(0) (c, n), by which ∇f_i(x) = H_i x + ∇f_i(0).
+
+        None where samples are not dense, or a class that derives from this one has another gradient.
+        """
+        if self.in_scores() is None or not self.compiles() or not block.products.every_number:
+            return None
+
+        def compute(block: Block) -> Array:
+            H = block.gram(block.w)
+            ridge = self.ridge(block)
+            if ridge is not None:
+                add_diagonal(H, np.broadcast_to(ridge, H.shape[:2]))
+            return np.concatenate([H, self.grad(block, np.zeros(block.n, H.dtype))[:, None]], axis=1)
+
+        values = block.client_values("quadratics", compute)  # (c, n + 1, n)
+        return values[:, :-1], values[:, -1]
 
     def least_curvature(self, block: Block) -> Array:
         """Compute λ_min(A_iᵀA_i)/d_i: (c,)."""

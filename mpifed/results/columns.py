@@ -222,7 +222,7 @@ RANKS: dict[str, ColumnInfo] = {
     "blas": ColumnInfo("1", "BLAS of the process, its version and the kernels that it chose for the processor."),
     "block_bytes": ColumnInfo("byte", "Samples that are computed on at a time; no result depends on it.", True),
     "sample_space_clients": ColumnInfo(
-        "1", "Clients whose local steps were taken on the scores of their samples.", True
+        "1", "Clients whose local steps were taken with a Gram matrix of their samples.", True
     ),
     "block_bytes_reason": ColumnInfo("1", "The reason for this size: the experiment, the cache, or the first rounds."),
     "hostname": ColumnInfo("1", "Name of the machine.", symbol="host"),

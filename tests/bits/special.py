@@ -45,6 +45,10 @@ DISCRETE = "distributed-discrete-gaussian"
 TOP = {"up": {"name": "topk", "k": 2}, "feedback": "error"}
 VECTORS = {"kind": "vectors", "sums": "masked", "bits": 40, "fraction": 20}
 SCORES = {"space": "samples"}
+MANY = {
+    "problem": "least-squares",
+    "data": {"name": "linreg-noniid", "clients": 8, "least": 9, "most": 30, "features": 6},
+}
 TABLES: dict[str, tuple[Table, ...]] = {
     "numpy/importance": (LOGISTIC, by("feddcd", scaling="own"), chosen("importance", count=4)),
     "numpy/odds": (LOGISTIC, AVG, chosen("importance", power=0.5)),
@@ -69,6 +73,8 @@ TABLES: dict[str, tuple[Table, ...]] = {
     "numpy/scores-float32": (LOGISTIC, by("scaffold"), SCORES, {"dtype": "float32"}),
     "numpy/scores-momentum": (LOGISTIC, by("fedavg", optimizer="momentum"), SCORES, FEATURES["weights"]),
     "numpy/scores-classes": (CLASSES, by("apfl"), SCORES),
+    "numpy/scores-batches": (LOGISTIC, by("scaffold", **BATCHES), SCORES, {"dtype": "float32"}),
+    "numpy/hessians": (MANY, by("fedadmm", inner_max=4)),
     "compiled/scores": (LEAST, by("fedpd"), SCORES),
     "numpy/certify": (LEAST, by("fedgia", certify=True)),
     "numpy/certify-dual": (LOGISTIC, by("feddcd", certify=True)),

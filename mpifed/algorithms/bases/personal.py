@@ -1,6 +1,5 @@
 """Base of algorithms with a personal model for each client."""
 
-import math
 from abc import abstractmethod
 from typing import Annotated, Any
 
@@ -58,7 +57,7 @@ class Personal(Algorithm):
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
         """Run H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ, and return the new θ: (c, n)."""
         # the pull is part of the gradient that the optimiser gets, and so of its moments and of what is clipped
-        theta = f.point(theta, self.optimizer.spans and math.ceil(self.epochs), self.batch_size, vectors=2)
+        theta = f.point(theta, self.optimizer.spans and 1, self.batch_size, vectors=2, epochs=self.epochs)
         memory = None
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta

@@ -285,10 +285,11 @@ class SGDSolver(Solver, tag="sgd"):
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
         memory = None
+        W = f.point(W, rule.spans and (self.steps or 1), self.batch_size, 2, self.passes())
         for j, batch, has in f.steps(self.steps or 0, self.passes(), self.batch_size, None, self.last_batch):
             lr = rate_at(self.lr, f, j, self.steps or self.epochs)
             W, memory = rule.step(W, batch.grad(W) - Y, has * lr, memory)
-        return W
+        return f.array(W)
 
 
 class AdamSolver(SGDSolver, tag="adam"):
@@ -333,10 +334,11 @@ class SVRG(Solver, tag="svrg"):
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         epoch = -1
+        W = f.point(W, 1, self.batch_size, 2, 2 * self.epochs)
         for j, batch, has in f.steps(0, self.epochs, self.batch_size, None, self.last_batch):
             if j > epoch:
                 epoch = j
                 V = W
                 full = f.grad(W) - Y
             W = W - has * rate_at(self.lr, f, j, self.epochs) * (batch.grad(W) - batch.grad(V) + full)
-        return W
+        return f.array(W)

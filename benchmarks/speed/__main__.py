@@ -60,7 +60,7 @@ STEPS = {
     "local-steps": [
         Command("local_steps", "--busy --kernels both --cases A,W,M", "--cases M --steps 2,5 --rounds 4 --repeat 1")
     ],
-    "networks": [Command("networks", "--busy", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
+    "networks": [Command("networks", "--busy --batches 10,32", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
     "collectives": [Command("collectives", "", "--most 1000 --rounds 20 --repeat 2", ranks) for ranks in (2, 3, 4)],
     "scaling-A": [scaling("--case A --ranks 1,2,3,4 --to {to}")],
     "scaling-B": [scaling("--case B --ranks 1,2,3,4 --to {to}")],

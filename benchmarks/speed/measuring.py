@@ -50,6 +50,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "rounds": {"type": int, "help": "rounds of a run"},
     "repeat": {"type": int, "help": "repetitions, in turn"},
     "cases": {"type": words, "help": "what is measured, comma-separated"},
+    "batches": {"type": numbers, "help": "sizes of mini-batches, comma-separated"},
     "dtypes": {"type": words, "help": "comma-separated"},
     "kernels": {"choices": ("numpy", "compiled", "both"), "help": "what computes; both: compiled too, with numba"},
     "busy": {"action": "store_true", "help": "also with a copy on each core at once; the worst copy is told"},

@@ -69,7 +69,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "scale": {"type": float, "help": "so many times the clients"},
     "only": {"help": "only those whose name contains this"},
     "device": {"choices": ("cpu", "cuda"), "help": "where networks and samples are"},
-    "methods": {"help": "separated by ;"},
+    "methods": {"help": "methods, separated as the default is"},
 }
 LAUNCHER = "mpirun -n {ranks}"
 

@@ -66,7 +66,7 @@ STEPS = {
     "scaling-B": [scaling("--case B --ranks 1,2,3,4 --to {to}")],
     "apart": [scaling(f"--part apart --case {case} --ranks 1,2") for case in "AB"],
     "picking": [Command("collectives", "--part picking", "--part picking --clients 1e3,1e4 --rounds 5")],
-    "startup": [Command("startup", "--launcher {launcher}", "--launcher {launcher} --repeat 1")],
+    "startup": [Command("startup", "--launcher {launcher}", "--launcher {launcher} --repeat 1 --tiny")],
     "memory": [Command("memory", "", "--scale 0.01 --only numpy")],
 }
 STUDIES = {

@@ -80,16 +80,13 @@ def left_out_lines(results: Iterable[RunRecord], everything: bool = False) -> li
 
 def run_settings(result: RunRecord) -> Settings:
     """Return the configuration of a run, key -> value as overrides spell them, and its number of ranks."""
-    if result not in SETTINGS:
-        SETTINGS[result] = read_settings(result)
-    return SETTINGS[result]
-
-
-def read_settings(result: RunRecord) -> Settings:
+    if result in SETTINGS:
+        return SETTINGS[result]
     config = {key: value for key, value in result.config.items() if key not in ASIDE}
     tables = {key: THERE for key, value in config.items() if isinstance(value, dict) and "name" not in value}
     values = tables | as_overrides(config) | {"ranks": str(result.attrs.get("ranks", 1))}
-    return {escape_unprintable(key): escape_unprintable(value) for key, value in values.items()}
+    SETTINGS[result] = {escape_unprintable(key): escape_unprintable(value) for key, value in values.items()}
+    return SETTINGS[result]
 
 
 def as_overrides(table: dict[str, Any]) -> dict[str, str]:

@@ -191,11 +191,15 @@ class RunRecord:
         return to_data_set(self)
 
 
-LATE = ("ranks", "clients", "selection", "x", "personal")
+def late(name: str) -> Any:
+    """Return a field that is read from the file when it is first used."""
+    return cached_property(lambda record: getattr(record.whole, name))
 
 
 class RoundsFirst(RunRecord):
     """A record of a file of which attributes and rounds are read at once, all else when it is first used."""
+
+    ranks, clients, selection, x, personal = map(late, ("ranks", "clients", "selection", "x", "personal"))
 
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
@@ -205,12 +209,10 @@ class RoundsFirst(RunRecord):
         record.rounds = read_rounds(file, record.path, record.attrs)
         return record
 
-    def __getattr__(self, name: str) -> Any:  # of what is not there yet
-        if name not in LATE:
-            raise AttributeError(name)
-        whole = load(self.__dict__["path"])
-        self.__dict__ |= {key: getattr(whole, key) for key in LATE}
-        return self.__dict__[name]
+    @cached_property
+    def whole(self) -> RunRecord:
+        assert self.path is not None
+        return load(self.path)
 
 
 def result_attributes(file: h5py.File, name: str) -> dict[str, Any]:

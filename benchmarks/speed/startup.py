@@ -74,8 +74,9 @@ def waits(folder: Path, tiny: bool) -> dict[str, list[str]]:
     timed([*run, first, "rounds=10", "stop.gradient=0"])
     tune = ["--method", "fedprox", "--method", "scaffold", "--seeds", "100:104", "-j", "1", "-q", "--force"]
     second = str(folder / "second.h5")
-    copied = [shlex.join(["cp", first + end, second + end]) for end in ("", ".checkpoint")]
-    resume = " && ".join([*copied, shlex.join([*program, "resume", second, "rounds=20", "-q"])])
+    ends = [(shlex.quote(first + end), shlex.quote(second + end)) for end in ("", ".checkpoint")]
+    again = [f"rm -rf {to} && cp -r {whence} {to}" for whence, to in ends]
+    resume = " && ".join([*again, shlex.join([*program, "resume", second, "rounds=20", "-q"])])
     return {
         "--help": [*program, "--help"],
         "list": [*program, "list"],

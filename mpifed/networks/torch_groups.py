@@ -108,9 +108,8 @@ class GroupRehearsal:
         grouped, alone = self.seconds[form]
         times = [f"{1e3 * part:.2g} ms in a group of {k}" for k, part in grouped.items() if k in (self.size, size)]
         advice = " (problem.batched = false, other last bits)" if alone < grouped[size] else ""
-        return (
-            f"{GROUPED}; a gradient of {form.rows} samples takes {', '.join(times)}, {1e3 * alone:.2g} ms alone{advice}"
-        )
+        takes = f"a gradient of {form.rows} samples takes {', '.join(times)}, {1e3 * alone:.2g} ms alone{advice}"
+        return f"{GROUPED}; {takes}" + (f"; local steps take {size} at a time" if size < self.size else "")
 
     def fits(self, form: PassForm, count: int) -> bool:
         """Return whether a group of ``count`` clients gives the same bits as a full one."""
@@ -227,12 +226,12 @@ class Groups:
         return next(filter(None, map(self.why, self.first_forms(n, dtype))), "")
 
     def first_choice(self, n: int, dtype: Any) -> tuple[int, str]:
-        """Return how many clients with n features are in a pass of a local step, and why."""
+        """Return how many clients with n features are in a full group, on which bits depend, and why."""
         reason = self.first_reason(n, dtype)
         form = self.first_forms(n, dtype)[0]
         if reason:
             return 1, reason
-        return self.rehearsal.best_size(form), self.rehearsal.describe(form)
+        return self.size, self.rehearsal.describe(form)
 
     def first_forms(self, n: int, dtype: Any) -> list[PassForm]:
         """Return the passes that are rehearsed before round one: in training and in evaluation."""

@@ -61,13 +61,13 @@ STEPS = {
         Command("local_steps", "--busy --kernels both --cases A,W,M", "--cases M --steps 2,5 --rounds 4 --repeat 1")
     ],
     "privacy": [Command("privacy", "--busy", "--clients 20 --rounds 2 --repeat 1")],
-    "networks": [Command("networks", "--busy", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
+    "networks": [Command("networks", "--busy --batches 10,32", "--busy --tiny --rounds 3 --repeat 1 --cases MLP")],
     "collectives": [Command("collectives", "", "--most 1000 --rounds 20 --repeat 2", ranks) for ranks in (2, 3, 4)],
     "scaling-A": [scaling("--case A --ranks 1,2,3,4 --to {to}")],
     "scaling-B": [scaling("--case B --ranks 1,2,3,4 --to {to}")],
     "apart": [scaling(f"--part apart --case {case} --ranks 1,2") for case in "AB"],
     "picking": [Command("collectives", "--part picking", "--part picking --clients 1e3,1e4 --rounds 5")],
-    "startup": [Command("startup", "--launcher {launcher}", "--launcher {launcher} --repeat 1")],
+    "startup": [Command("startup", "--launcher {launcher}", "--launcher {launcher} --repeat 1 --tiny")],
     "memory": [Command("memory", "", "--scale 0.01 --only numpy")],
 }
 STUDIES = {

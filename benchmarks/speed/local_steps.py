@@ -3,14 +3,16 @@
 FedAvg with full-gradient steps on logistic loss, all clients in every round: a plain numpy loop over clients, mpifed
 with steps on the parameters (space=parameters) and on the scores of samples (space=samples), in one process in turn;
 milliseconds a round, the least of the repetitions, and ratios to the loop. A: 128 clients × 70 samples × 1024 features;
-W: 128 × 70 × 7850; M: 200 × 20 × 784; S: 1000 × 100 × 100, where the scores do not pay. What a run does once is part of
-its rounds: K_i = A_iA_iᵀ, and the sizes of blocks that the first rounds try.
+W: 128 × 70 × 7850; M: 200 × 20 × 784; S: 1000 × 100 × 100, where the scores do not pay; I: softmax with ten classes,
+100 × 60 × 784. --methods takes fedprox, scaffold and fedadmm too, beside loops that take the same steps. What a run
+does once is part of its rounds: K_i = A_iA_iᵀ, and the sizes of blocks that the first rounds try.
 
 ``reading`` and ``scores`` are what a round on the scores cannot go below: two products of all samples with a vector,
 and a product of all K_i with one a step, by numpy. With ``--busy`` a copy on each core measures at once, after the
 measurement alone, and ratios of the worst copy are told. With ``--to`` a picture of each case, if matplotlib is there.
 """
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,12 +24,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed.measuring import Table, among, everyone, figure, kernels, parser, quoted, tiny
-from benchmarks.speed.rounds import MU, away, fedavg_loop, ours
+from benchmarks.speed.rounds import GAMMA, MU, away, ours
 from mpifed.experiment import config
 from mpifed.extend import Array
 from mpifed.report.style import matplotlib_style
 
-CASES = {"A": (128, 70, 1024), "W": (128, 70, 7850), "M": (200, 20, 784), "S": (1000, 100, 100)}
+CASES = {"A": (128, 70, 1024), "W": (128, 70, 7850), "M": (200, 20, 784), "S": (1000, 100, 100), "I": (100, 60, 784)}
+CLASSES = 10  # of I
+OPTIONS: dict[str, dict[str, Any]] = {  # of methods that take as many gradients of each client as there are steps
+    "fedavg": {},
+    "fedprox": {"inner": 1, "mu": 0.1},
+    "scaffold": {},
+    "fedadmm": {"inner_max": 2, "eps0": 0.0},  # all steps are taken, besides a gradient at the start
+}
 LINES = {"loop": "plain loop", "parameters": "mpifed, on the parameters", "scores": "mpifed, on the scores"}
 
 
@@ -42,22 +51,106 @@ class Times(NamedTuple):
     deviation: float
 
 
-def prepare(case: str, steps: int, kind: str, rounds: int) -> Callable[[], Times]:
-    """A repetition, to be run."""
+def study(case: str, method: str, steps: int, kind: str, rounds: int) -> dict[str, Any]:
+    """The experiment."""
     m, d, n = CASES[case]
-    table = {
+    data: dict[str, Any] = {"name": "gaussian", "clients": m, "samples": d, "features": n}
+    problem = {"name": "logistic", "mu": MU}
+    if case == "I":
+        side = math.isqrt(n)
+        data = {"name": "images", "clients": m, "samples": d, "size": side, "channels": 1, "test": 0.0}
+        data |= {"classes": CLASSES, "per_client": CLASSES}
+        problem = {"name": "softmax"}
+    step = {} if method == "fedadmm" else {"step": {"name": "constant", "a": GAMMA}}
+    return {
         "rounds": rounds,
         "dtype": "float32",
         "kernels": kind,
-        "data": {"name": "gaussian", "clients": m, "samples": d, "features": n},
-        "problem": {"name": "logistic", "mu": MU},
+        "data": data,
+        "problem": problem,
         "evaluate": {"every": 20},
         "stop": {"gradient": 0.0},
-        "algorithm": {"name": "fedavg", "k0": steps, "step": {"name": "constant", "a": 0.1}},
+        "algorithm": {"name": method, "k0": steps, **step, **OPTIONS[method]},
         "selection": "all",
     }
+
+
+def logistic(A: Array, b: Array) -> Callable[[Array], Array]:
+    """The gradient of a client with the samples A (d, n) and labels b."""
+    return lambda w: ((1 / (1 + np.exp(-(A @ w))) - b) @ A + np.float32(MU) * w) / np.float32(len(b))
+
+
+def softmax(A: Array, b: Array) -> Callable[[Array], Array]:
+    """The same for ten classes, with weights (10, n) and then biases in one vector."""
+    labels = np.eye(CLASSES, dtype=A.dtype)[b.astype(int)]
+
+    def gradient(w: Array) -> Array:
+        W, bias = w[:-CLASSES].reshape(CLASSES, -1), w[-CLASSES:]
+        Z = A @ W.T + bias
+        P = np.exp(Z - Z.max(1, keepdims=True))
+        R = (P / P.sum(1, keepdims=True) - labels) / np.float32(len(b))
+        return np.concatenate([(R.T @ A).ravel(), R.sum(0)])
+
+    return gradient
+
+
+def plain_loop(setup: config.Experiment, method: str) -> Callable[[], tuple[float, Array]]:
+    """The method as a loop over clients, to be run: CPU seconds of a round, and the model."""
+    data = setup.data.load(setup.seed, setup.dtype)
+    X, y = (part.astype(setup.dtype) for part in data.rows(0, data.m))
+    kind = softmax if setup.problem.takes() == "classes" else logistic
+    ends = np.cumsum(data.sizes)[:-1]
+    parts = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
+    gradients = [kind(*part) for part in parts]
+    algorithm: Any = setup.algorithm
+    n, m, k0 = setup.problem.dim(data), np.float32(data.m), algorithm.k0
+    gamma, mu = np.float32(GAMMA), np.float32(OPTIONS["fedprox"]["mu"])
+    own = np.zeros((data.m, n), setup.dtype)  # c_i of scaffold, π_i of fedadmm
+    # r_i of the gradient's Lipschitz constant, and σ_i: what mpifed computes once too
+    tops = [np.linalg.eigvalsh(A @ A.T)[-1] for A, _ in parts] if method == "fedadmm" else []
+    r = [np.float32((top / 4 + MU) / len(b)) / m for top, (_, b) in zip(tops, parts, strict=False)]
+
+    def run() -> tuple[float, Array]:
+        x, c = np.zeros(n, setup.dtype), np.zeros(n, setup.dtype)
+        own[:] = 0
+        begun = time.process_time()
+        for _ in range(setup.rounds):
+            total, change = np.zeros_like(x), np.zeros_like(x)
+            for i, grad in enumerate(gradients):
+                w = x
+                if method == "fedadmm":
+                    sigma = np.float32(algorithm.r0) * r[i]
+                    first, pi = grad(x) / m, own[i]
+                    for _ in range(k0):
+                        w = ((r[i] + sigma) * x - (first + pi)) / (r[i] + sigma)
+                        w = (r[i] * w + sigma * x - (grad(w) / m + pi)) / (r[i] + sigma)
+                        pi = pi + sigma * (w - x)
+                    own[i] = pi
+                    w = sigma * w + pi
+                elif method == "scaffold":
+                    shift = c - own[i]
+                    for _ in range(k0):
+                        w = w - gamma * (grad(w) + shift)
+                    new = own[i] - c + (x - w) / (gamma * np.float32(k0))
+                    change += new - own[i]
+                    own[i] = new
+                else:
+                    for _ in range(k0):
+                        w = w - gamma * (grad(w) + mu * (w - x) if method == "fedprox" else grad(w))
+                total += w
+            x = total / (np.float32(algorithm.r0) * sum(r) if method == "fedadmm" else m)
+            c = c + change / m
+        return (time.process_time() - begun) / setup.rounds, x
+
+    return run
+
+
+def prepare(case: str, method: str, steps: int, kind: str, rounds: int) -> Callable[[], Times]:
+    """A repetition, to be run."""
+    m, d, n = CASES[case]
+    table = study(case, method, steps, kind, rounds)
     plain, scores = (config.experiment(table | {"space": space}) for space in ("parameters", "samples"))
-    loop = fedavg_loop(plain)
+    loop = plain_loop(plain, method)
     rng = np.random.default_rng(0)
     A = rng.standard_normal((m, d, n), np.float32)
     K = np.matmul(A, A.mT)
@@ -117,21 +210,32 @@ def draw(case: str, kind: str, found: dict[int, list[Times]], path: Path) -> Non
 
 
 def main() -> None:
-    options: dict[str, Any] = {"rounds": 100, "repeat": 3, "cases": "A", "steps": "2,5,10,20,40"}
+    options: dict[str, Any] = {"rounds": 100, "repeat": 3, "cases": "A", "steps": "2,5,10,20,40", "methods": "fedavg"}
     args = parser(__doc__, **options | {"kernels": "numpy", "busy": False, "to": None}).parse_args()
-    columns = {"case": 4, "steps": 5, "kernels": 8, "loop ms": 8, "parameters": 10, "scores": 7, "reading": 7}
+    columns = {
+        "case": 4,
+        "method": 8,
+        "steps": 5,
+        "kernels": 8,
+        "loop ms": 8,
+        "parameters": 10,
+        "scores": 7,
+        "reading": 7,
+    }
     columns |= {"products": 8, "deviation": 9, "plain": 6, "alone": 6} | ({"busy": 6, "quoted": 6} if args.busy else {})
     table = Table(columns, args.to and args.to / "local_steps.csv")
-    for case, kind in product(among(args.cases, CASES), kernels(args)):
+    for case, method, kind in product(among(args.cases, CASES), args.methods.split(","), kernels(args)):
         found = {}
         for steps in args.steps:
-            copies = everyone(partial(prepare, case, steps, kind, args.rounds), args)
+            copies = everyone(partial(prepare, case, method, steps, kind, args.rounds), args)
             found[steps] = copies[0]
             cells = [figure(1e3 * min(times[k] for times in copies[0])) for k in range(5)]
             deviation = tiny(max(times.deviation for times in copies[0]))
             ratios = quoted([ratio(own, "scores") for own in copies])
-            table.row(case, steps, kind, *cells, deviation, max(ratio(own, "parameters") for own in copies), *ratios)
-        if args.to:
+            table.row(
+                case, method, steps, kind, *cells, deviation, max(ratio(own, "parameters") for own in copies), *ratios
+            )
+        if args.to and method == "fedavg":
             draw(case, kind, found, args.to / f"local_steps_{case}_{kind}.png")
 
 

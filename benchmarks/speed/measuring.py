@@ -50,6 +50,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "rounds": {"type": int, "help": "rounds of a run"},
     "repeat": {"type": int, "help": "repetitions, in turn"},
     "cases": {"type": words, "help": "what is measured, comma-separated"},
+    "batches": {"type": numbers, "help": "sizes of mini-batches, comma-separated"},
     "dtypes": {"type": words, "help": "comma-separated"},
     "kernels": {"choices": ("numpy", "compiled", "both"), "help": "what computes; both: compiled too, with numba"},
     "busy": {"action": "store_true", "help": "also with a copy on each core at once; the worst copy is told"},
@@ -68,7 +69,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of all programs: what argparse has to 
     "scale": {"type": float, "help": "so many times the clients"},
     "only": {"help": "only those whose name contains this"},
     "device": {"choices": ("cpu", "cuda"), "help": "where networks and samples are"},
-    "methods": {"help": "separated by ;"},
+    "methods": {"help": "methods, separated as the default is"},
 }
 LAUNCHER = "mpirun -n {ranks}"
 

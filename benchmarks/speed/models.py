@@ -19,14 +19,13 @@ except ImportError:
     sys.exit()
 
 CLASSES = 10
-BATCH = 10
 LR = 0.05
 Parts = list[tuple[Any, Any]]  # samples (d, *shape) and classes (d,) of each client
 Batches = Callable[[int, int], Iterable[tuple[Any, Any]]]  # client and round -> its mini-batches
 
 
 class Case(NamedTuple):
-    """A network and its clients; FedAvg trains ``clients`` of ``all`` with one epoch of mini-batches of 10."""
+    """A network and its clients; FedAvg trains ``clients`` of ``all`` with one epoch of mini-batches of ``batch``."""
 
     name: str
     make: Callable[[], Any]
@@ -35,10 +34,15 @@ class Case(NamedTuple):
     all: int
     samples: int = 50
     hidden: int = 0  # of the problem ``mlp``, where that computes the same network
+    batch: int = 10
+
+    def with_batch(self, batch: int) -> "Case":
+        """The same network with mini-batches of another size; clients have five of them."""
+        return self._replace(batch=batch, samples=5 * batch)
 
     def tiny(self) -> "Case":
         """The same network on a few clients, which shows that everything runs."""
-        return self._replace(clients=2, all=3 if self.clients < self.all else 2, samples=20)
+        return self._replace(clients=2, all=3 if self.clients < self.all else 2, samples=2 * self.batch)
 
 
 def mlp() -> Any:
@@ -125,9 +129,9 @@ class Loop:
 
     lr = LR
 
-    def __init__(self, module: Any, x: Any, parts: Parts, batches: Batches | None = None) -> None:
+    def __init__(self, module: Any, x: Any, batches: Batches) -> None:
         self.module = module.to(x.device)
-        self.batches = batches or sliced(parts)
+        self.batches = batches
         load(self.module, x)
         self.server = self.copy()
         self.rounds = 0
@@ -158,17 +162,17 @@ class Loop:
         return {name: p.detach().clone() for name, p in self.module.named_parameters()}
 
 
-def sliced(parts: Parts) -> Batches:
+def sliced(parts: Parts, batch: int) -> Batches:
     """Mini-batches as slices of a shuffled index."""
 
     def batches(i: int, _: int) -> Iterable[tuple[Any, Any]]:
         X, y = parts[i]
-        return ((X[rows], y[rows]) for rows in torch.randperm(len(y), device=y.device).split(BATCH))
+        return ((X[rows], y[rows]) for rows in torch.randperm(len(y), device=y.device).split(batch))
 
     return batches
 
 
-def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Callable[[], None]:
+def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int, batch: int) -> Callable[[], None]:
     """Return a function that trains all clients for a round, ``group`` of them in a pass of ``torch.func.vmap``."""
     together = batched(module)
     A, b = (torch.stack(own) for own in zip(*parts, strict=True))
@@ -176,7 +180,7 @@ def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Cal
     def round() -> None:
         for own in torch.arange(len(A)).split(group):
             rows = torch.stack([torch.randperm(A.shape[1], device=A.device) for _ in own])
-            rows = rows[:, : A.shape[1] // BATCH * BATCH].unflatten(1, (-1, BATCH))
+            rows = rows[:, : A.shape[1] // batch * batch].unflatten(1, (-1, batch))
             each = own.to(A.device)[:, None, None]
             together(x, A[each, rows], b[each, rows])
 
@@ -186,7 +190,7 @@ def vmap_rounds(module: Any, x: dict[str, Any], parts: Parts, group: int) -> Cal
 def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
     """Return a round of FedAvg for a group of clients at once: (model, samples, classes) -> the mean of their models.
 
-    The model is by name of the parameters; samples (c, steps, BATCH, *shape) and classes (c, steps, BATCH).
+    The model is by name of the parameters; samples (c, steps, batch, *shape) and classes (c, steps, batch).
     """
 
     def loss(P: dict[str, Any], A: Any, b: Any) -> Any:

@@ -1,6 +1,6 @@
 """python -m benchmarks.speed.networks: time of a round of networks, ours : a plain torch loop over clients.
 
-rounds  FedAvg, one epoch of mini-batches of 10 in float32, 50 samples a client, all clients in every round: MLP
+rounds  FedAvg, one epoch of 5 mini-batches (--batches: their sizes) in float32, all clients in every round: MLP
         784–200–10 with 50 clients, as the problems ``torch`` and ``mlp``; LeNet on 28 × 28 with 20; ResNet-8 with group
         norm on 3 × 32 × 32 with 10; CNN: 50 of 1000 clients. The loop is ``benchmarks.speed.models.Loop``; ``vmap``
         there trains groups of clients in one pass, and shows what batching by torch alone gains. All run in the same
@@ -37,7 +37,6 @@ import numpy as np
 
 from benchmarks.speed.measuring import Table, among, best_and_median, clock, everyone, parser, play, quoted, tiny
 from benchmarks.speed.models import (
-    BATCH,
     CASES,
     CLASSES,
     LR,
@@ -46,6 +45,7 @@ from benchmarks.speed.models import (
     Loop,
     Parts,
     parameters,
+    sliced,
     torch,
     vmap_rounds,
 )
@@ -60,6 +60,7 @@ from mpifed.results.result import RunRecord
 TorchDispatchMode: Any = torch.utils._python_dispatch.TorchDispatchMode
 PRODUCTS = ("bmm", "mm", "addmm", "baddbmm", "convolution", "convolution_backward")
 STEP = "the optimiser's step"
+STEP_SIZE = {"name": "constant", "a": LR}
 GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2
 CLOSEST = 1e-9  # deviation of models in double precision
 ROOT = str(Path(__file__).parents[2])  # where problem.module is looked for
@@ -90,7 +91,7 @@ class Task(NamedTuple):
             "problem": network,
             "evaluate": {"every": max(self.rounds, 1)},
             "stop": {"gradient": 0.0},
-            "algorithm": {"name": "fedavg", "epochs": 1, "batch_size": BATCH, "step": {"name": "constant", "a": LR}},
+            "algorithm": {"name": "fedavg", "epochs": 1, "batch_size": case.batch, "step": STEP_SIZE},
             "selection": "all" if case.clients == case.all else {"name": "uniform", "count": case.clients},
         }
 
@@ -115,13 +116,13 @@ def samples(setup: config.Experiment, task: Task) -> Parts:
     return list(zip(A.split(sizes), b.split(sizes), strict=True))
 
 
-def same_batches(setup: config.Experiment, parts: Parts) -> Batches:
+def same_batches(setup: config.Experiment, parts: Parts, batch: int) -> Batches:
     """The mini-batches that our run draws."""
 
     def batches(i: int, round: int) -> Iterable[tuple[Any, Any]]:
         X, y = parts[i]
         order = torch.from_numpy(stream(setup.seed, "clients", i, round, 0).permutation(len(y))).to(y.device)
-        return ((X[rows], y[rows]) for rows in order.split(BATCH))
+        return ((X[rows], y[rows]) for rows in order.split(batch))
 
     return batches
 
@@ -189,7 +190,7 @@ def deviation(task: Task) -> float:
     """
     setup = task._replace(rounds=2).study("dtype=float64")
     x, parts = start(setup).to(task.device), samples(setup, task)
-    loop = Loop(task.case.make().double(), x, parts, same_batches(setup, parts))
+    loop = Loop(task.case.make().double(), x, same_batches(setup, parts, task.case.batch))
     for round in (1, 2):
         loop.round(same_clients(setup, task.case, round))
     loop.module.load_state_dict(loop.server)
@@ -212,11 +213,11 @@ class Turn(NamedTuple):
 def prepare(task: Task) -> Callable[[], Turn]:
     """Compare the models, and return a function that measures one repetition."""
     one_thread()
-    setup, now = task.study(), clock_of(task.device)
+    setup, now, batch = task.study(), clock_of(task.device), task.case.batch
     x, parts = start(setup).to(task.device), samples(setup, task)
     away = deviation(task)
-    loop = Loop(task.case.make(), x, parts)
-    vmapped = vmap_rounds(task.case.make().to(task.device), loop.server, parts[: task.case.clients], GROUP)
+    loop = Loop(task.case.make(), x, sliced(parts, batch))
+    vmapped = vmap_rounds(task.case.make().to(task.device), loop.server, parts[: task.case.clients], GROUP, batch)
 
     def seconds(job: Callable[[], object]) -> float:
         job()  # warms up
@@ -246,19 +247,19 @@ def cells(copies: Sequence[Sequence[Turn]]) -> list[Any]:
 
 def rounds(args: argparse.Namespace) -> None:
     """Print the table of rounds."""
-    columns = {"network": 9, "problem": 7, "ours ms (median)": 15, "loop ms (median)": 15, "deviation": 9}
+    columns = {"network": 9, "problem": 7, "batch": 5, "ours ms (median)": 15, "loop ms (median)": 15, "deviation": 9}
     crowd = {"busy": 5, "quoted": 6} if args.busy else {}
     table = Table({**columns, "vmap": 5, "alone": 5, **crowd}, args.to and args.to / "networks.csv")
     for case in cases(args):
         for problem in ("torch", "mlp") if case.hidden and args.device == "cpu" else ("torch",):
             task = Task(case, args.rounds, problem, tuple(args.settings), args.device)
-            table.row(case.name, problem, *cells(everyone(partial(prepare, task), args)))
+            table.row(case.name, problem, case.batch, *cells(everyone(partial(prepare, task), args)))
 
 
 def cases(args: argparse.Namespace) -> list[Case]:
     """Return the networks that are asked for."""
-    names = among(args.cases, CASES)
-    return [CASES[name].tiny() if args.tiny else CASES[name] for name in names]
+    found = [CASES[name].with_batch(batch) for name in among(args.cases, CASES) for batch in args.batches]
+    return [case.tiny() for case in found] if args.tiny else found
 
 
 class Clock(TorchDispatchMode):  # type: ignore[misc]
@@ -308,17 +309,26 @@ def passes(args: argparse.Namespace) -> None:
     """Print the table of where a round goes."""
     one_thread()
     names = ("products", "gradient", "kernels", "step", "rest")
-    table = Table({"network": 9, "round ms": 8, **dict.fromkeys(names, 7)}, args.to and args.to / "passes.csv")
+    table = Table(
+        {"network": 9, "batch": 5, "round ms": 8, **dict.fromkeys(names, 7)}, args.to and args.to / "passes.csv"
+    )
     for case in cases(args):
         task = Task(case, args.rounds, settings=tuple(args.settings))
         whole = min(ours(task.study(), time.process_time).round for _ in range(args.repeat))
         parts = min((watched(task) for _ in range(args.repeat)), key=lambda parts: sum(parts.values()))
         fractions = [part / whole for part in parts.values()]
-        table.row(case.name, 1e3 * whole, *fractions, 1 - sum(fractions))
+        table.row(case.name, case.batch, 1e3 * whole, *fractions, 1 - sum(fractions))
 
 
 def main() -> None:
-    options: dict[str, Any] = {"rounds": 4, "repeat": 5, "cases": "MLP,LeNet,ResNet-8", "tiny": False, "busy": False}
+    options: dict[str, Any] = {
+        "rounds": 4,
+        "repeat": 5,
+        "cases": "MLP,LeNet,ResNet-8",
+        "batches": "10",
+        "tiny": False,
+        "busy": False,
+    }
     args = parser(__doc__, part="rounds", **options, device="cpu", to=None, settings=None).parse_args()
     if args.device == "cuda" and not torch.cuda.is_available():
         sys.exit("PyTorch finds no GPU here")

@@ -7,12 +7,14 @@ clients share no parameter.
 
 The rehearsal compares a group of all its clients on random samples with the same clients in another order, at other
 addresses in memory, some with fewer samples; and with smaller groups. It depends on the network and on shapes alone, so
-that all ranks find the same. For local steps it also takes the CPU time of a client in a group and alone. Clients are
-computed alone where that takes less and has the same bits: ranks that choose otherwise still find the same.
+that all ranks find the same. For local steps it also takes the CPU time of a client in groups of several sizes, and
+groups get the fastest of the sizes that give the same bits: ranks that choose otherwise still find the same. Alone a
+client has other bits, so its time is told to the user, who may choose it.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,8 @@ from mpifed.networks.torch_network import ClientSamples, Network
 
 SHOWN = 8  # samples of a client in the rehearsal before round one; other numbers are rehearsed when they occur
 COMPARED = 200_000  # gradient entries to compare, because rounding hides a difference in most of them
-TURNS = 3  # passes that are timed
+TURNS = 5  # passes of each size that are timed
+LEAST_GAIN = 0.95  # of the time of a full group: smaller ones must take less, for times vary
 SHIFT = 1  # entries by which arrays are moved in memory
 GROUPED = "a rehearsal found the same bits for a client in every group"
 
@@ -42,11 +45,10 @@ class PassForm(NamedTuple):
 
 
 class PassSeconds(NamedTuple):
-    """Median CPU seconds of a client in a full group and alone, and whether it has the same bits."""
+    """Median CPU seconds of a client in groups of sizes that have the same bits, and alone."""
 
-    grouped: float
+    grouped: dict[int, float]
     alone: float
-    same: bool
 
 
 class GroupRehearsal:
@@ -74,43 +76,40 @@ class GroupRehearsal:
             self.reasons[form] = self._find_reason(form)
         return self.reasons[form]
 
-    def prefers_alone(self, form: PassForm) -> bool:
-        """Return whether clients take less CPU time alone, with the same bits, in local steps on a CPU."""
+    def best_size(self, form: PassForm) -> int:
+        """Return how many clients are in a group: in local steps on a CPU as many as take the least time each."""
         # kernels on a GPU take no CPU time
         if not (form.train and form.gradient and self.net.device.type == "cpu"):
-            return False
+            return self.size
         if form not in self.seconds:
             self.seconds[form] = self._measure(form)
-        seconds = self.seconds[form]
-        return seconds.alone < seconds.grouped and seconds.same
+        grouped = self.seconds[form].grouped
+        best = min(grouped, key=grouped.__getitem__)
+        return best if grouped[best] < LEAST_GAIN * grouped[self.size] else self.size
 
     def _measure(self, form: PassForm) -> PassSeconds:
-        """Return the median CPU seconds of a client in both ways, and whether it has the same bits."""
+        """Return the median CPU seconds of a client in each way."""
         arrays = self.arrays(form, 0)
-        seconds = np.empty((2, TURNS))
-        same = True
-        for client in range(TURNS):
-            begun = time.process_time()
-            f, _, *parts = self.one_pass(form, *arrays)
-            seconds[0, client] = (time.process_time() - begun) / self.size
-            x, A, b, w, seed = (part[client].numpy() for part in arrays)
-            begun = time.process_time()
-            value, gradient, _ = self.net.run(x, ClientSamples(A.reshape(form.rows, -1), b, w), True, int(seed))
-            seconds[1, client] = time.process_time() - begun
-            mine = np.concatenate([f[client].numpy(), *(part[client].numpy() for part in parts)], axis=None)
-            same = same and mine.tobytes() == np.concatenate([[value], gradient]).astype(x.dtype).tobytes()
-        grouped, alone = np.median(seconds, axis=1).tolist()
-        return PassSeconds(grouped, alone, same)
+        x, A, b, w, seed = (part[0].numpy() for part in arrays)
+        samples = ClientSamples(A.reshape(form.rows, -1), b, w)
+        sizes = [size for size in (self.size, self.size // 2, self.size // 4) if size > 1 and self.fits(form, size)]
+        ways: list[Callable[[], Any]] = [partial(self.one_pass, form, *cut_rows(arrays, slice(k))) for k in sizes]
+        ways.append(partial(self.net.run, x, samples, True, int(seed), 0.1))
+        # in turn, so that what else the machine does meets all of them
+        turns = [[clock(way) for way in ways] for _ in range(TURNS)]
+        *grouped, alone = np.median(turns, axis=0).tolist()
+        return PassSeconds({size: part / size for size, part in zip(sizes, grouped, strict=True)}, alone)
 
     def describe(self, form: PassForm) -> str:
-        """Return what was found and both times, as ``mpifed show`` says it."""
-        found = "it takes less CPU time" if self.prefers_alone(form) else GROUPED
+        """Return what was found and the times, as ``mpifed show`` says it."""
+        size = self.best_size(form)
         if form not in self.seconds:
-            return found
-        seconds = self.seconds[form]
-        grouped, alone = (f"{1e3 * part:.2g}" for part in (seconds.grouped, seconds.alone))
-        more = ", with other last bits" if seconds.alone < seconds.grouped and not seconds.same else ""
-        return f"{found}; a gradient of {form.rows} samples takes {grouped} ms in a group, and {alone} ms alone{more}"
+            return GROUPED
+        grouped, alone = self.seconds[form]
+        times = [f"{1e3 * part:.2g} ms in a group of {k}" for k, part in grouped.items() if k in (self.size, size)]
+        advice = " (problem.batched = false, other last bits)" if alone < grouped[size] else ""
+        takes = f"a gradient of {form.rows} samples takes {', '.join(times)}, {1e3 * alone:.2g} ms alone{advice}"
+        return f"{GROUPED}; {takes}" + (f"; local steps take {size} at a time" if size < self.size else "")
 
     def fits(self, form: PassForm, count: int) -> bool:
         """Return whether a group of ``count`` clients gives the same bits as a full one."""
@@ -173,6 +172,13 @@ class GroupRehearsal:
         return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
 
 
+def clock(job: Callable[[], Any]) -> float:
+    """Return the CPU seconds of a call."""
+    begun = time.process_time()
+    job()
+    return time.process_time() - begun
+
+
 def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:
     """Return the rows of each array."""
     return tuple(part[rows] for part in arrays)
@@ -220,12 +226,12 @@ class Groups:
         return next(filter(None, map(self.why, self.first_forms(n, dtype))), "")
 
     def first_choice(self, n: int, dtype: Any) -> tuple[int, str]:
-        """Return how many clients with n features are in a pass of a local step, and why."""
+        """Return how many clients with n features are in a full group, on which bits depend, and why."""
         reason = self.first_reason(n, dtype)
         form = self.first_forms(n, dtype)[0]
         if reason:
             return 1, reason
-        return 1 if self.rehearsal.prefers_alone(form) else self.size, self.rehearsal.describe(form)
+        return self.size, self.rehearsal.describe(form)
 
     def first_forms(self, n: int, dtype: Any) -> list[PassForm]:
         """Return the passes that are rehearsed before round one: in training and in evaluation."""
@@ -246,9 +252,6 @@ class Groups:
         models: Any = self.tensor(X)
         forms = self.list_passes(block, gradient, seeds is not None, models.dtype)
         if any(self.rehearsal.why(form) for form in set(forms)):
-            return None
-        # alone several pieces are added up in double precision, and a client has no padding, which changes its kernels
-        if len(forms) == 1 and bool((block.w > 0).all()) and self.rehearsal.prefers_alone(forms[0]):
             return None
         c = len(block)
         seed = self.tensor(np.zeros(c, np.int64) if seeds is None else seeds)
@@ -291,8 +294,9 @@ class Groups:
         # Example: groups of 4, and 6 clients. The first group is 0, 1, 2, 3; the second begins as 4, 5. If a
         # rehearsal shows other bits with two clients than with four, it becomes 4, 5, 4, and then 4, 5, 4, 4, which
         # always fits
-        for first in range(0, c, self.size):
-            rows = list(range(first, min(first + self.size, c)))
+        size = min(map(self.rehearsal.best_size, forms), default=self.size)
+        for first in range(0, c, size):
+            rows = list(range(first, min(first + size, c)))
             while not all(self.rehearsal.fits(form, len(rows)) for form in set(forms)):
                 rows.append(first)
             yield rows

@@ -42,34 +42,45 @@ class Network(ModuleFunction):
             return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
         return torch_checks.mixing_reason(self)
 
-    def run(self, x: Array, samples: ClientSamples, gradient: bool, seed: Any = None) -> tuple[float, Array, list[int]]:
+    def run(
+        self, x: Array, samples: ClientSamples, gradient: bool, seed: Any = None, rate: float | None = None
+    ) -> tuple[float, Array, list[int]]:
         """Return f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
 
-        With a ``seed``, those of a local step, with dropout.
+        With a ``seed``, those of a local step, with dropout and without classes; with a ``rate``, a number of the type
+        of x or of Python, x − rate·∇f(x) in place of ∇f(x).
         """
         f = 0.0
-        g = np.zeros(0)
+        total: list[Any] = []  # the gradient by each parameter
         if self.options.lam:
-            weights = self.weights * x
-            f = self.options.lam / 2 * float(np.sum(weights**2))
-            g = self.options.lam * weights
+            f = self.options.lam / 2 * float(np.sum((self.weights * x) ** 2))
         classes: list[int] = []
         train = seed is not None
         seed = self.torch.tensor(seed if train else 0, dtype=self.torch.int64, device=self.device)
         with self.seed_generators(int(seed)), self.torch.set_grad_enabled(gradient):
-            P, constants = self.parameters(x)
-            P = {name: part.detach().requires_grad_(gradient) for name, part in P.items()}
+            start, constants = self.parameters(x)
+            P = {name: part.detach().requires_grad_(gradient) for name, part in start.items()}
+            if self.options.lam and gradient:
+                total = [part * (self.options.lam * (part.ndim > 1)) for part in start.values()]
             self.norms.set_mode(self.module, train)
             for k, piece in enumerate(self.pieces(*samples[:3])):
                 constants = constants | dict.fromkeys(self.masks, seed_of_piece(seed, k))
                 loss, scores = self.loss(P, constants, *piece)
                 if gradient:
                     parts = self.torch.autograd.grad(loss, list(P.values()), materialize_grads=True)
-                    more = self.torch.cat([part.reshape(-1) for part in parts]).cpu().numpy()
-                    g = g + more if g.size else more  # mostly the only piece: no sum with zeros
+                    # mostly the only piece: no sum with zeros
+                    total = [g + part for g, part in zip(total, parts, strict=True)] if total else list(parts)
                 f += float(loss.detach())
-                classes += self.classes(scores).tolist()
-        return f, g if g.size else np.zeros_like(x), classes
+                classes += [] if train else self.classes(scores).tolist()
+            if rate is not None:  # rounded twice, as in groups
+                total = (
+                    [part - rate * g for part, g in zip(start.values(), total, strict=True)]
+                    if total
+                    else [self.tensor(x)]
+                )
+        if not total:
+            return f, np.zeros_like(x), classes
+        return f, self.torch.cat([part.reshape(-1) for part in total]).cpu().numpy(), classes
 
     def scores(self, x: Array, samples: ClientSamples) -> tuple[Any, Any]:
         """Return the scores of all samples (d, …) in evaluation mode, and the targets (d,)."""

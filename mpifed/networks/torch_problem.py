@@ -188,9 +188,7 @@ class TorchProblem(Training):
         return self._run(block, X, seeds=seeds)[1]
 
     def seeded_descent(self, block: Block, X: Array, rate: Array | float, seeds: Array) -> Array:
-        groups = self._built(block.n, X.shape[-1])[1]
-        results = groups.run(block, X, True, seeds, rate)
-        return super().seeded_descent(block, X, rate, seeds) if results is None else groups.as_type_of(X, results.rows)
+        return self._run(block, X, True, seeds, rate)[1]
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
@@ -204,26 +202,34 @@ class TorchProblem(Training):
         return f, predicted if self.classifies() else None
 
     def _run(
-        self, block: Block, X: Array, gradient: bool = True, seeds: Array | None = None
+        self,
+        block: Block,
+        X: Array,
+        gradient: bool = True,
+        seeds: Array | None = None,
+        rate: Array | float | None = None,
     ) -> tuple[Array, Array, Array]:
         """Return values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D).
 
-        With ``seeds``, values and gradients are those of a local step, without classes. The results of a client do not
-        depend on the others in the block.
+        With ``seeds``, values and gradients are those of a local step, without classes; with a ``rate`` too,
+        x_i − rate·∇f_i(x_i) in place of gradients. The results of a client do not depend on the others in the block.
         """
         net, groups = self._built(block.n, X.shape[-1])
-        results = groups.run(block, X, gradient, seeds)
+        results = groups.run(block, X, gradient, seeds, rate)
         if results is not None:
             f, G = groups.as_type_of(X, results.f), groups.as_type_of(X, results.rows)
             return f, G, block.b[:, :0] if seeds is not None else groups.classes(block, results.scores)
         if net.torch.is_tensor(X):  # one at a time, from copies in memory
-            f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds)
+            rate = to_numpy(rate) if net.torch.is_tensor(rate) else rate
+            f, G, predicted = self._run(block.in_cpu_memory(), to_numpy(X), gradient, seeds, rate)
             return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(predicted)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         predicted = np.zeros(block.b.shape, np.intp)
+        rates = None if rate is None else np.broadcast_to(np.ravel(rate), len(block)).tolist()
         for i, (x, samples) in enumerate(self._clients(block, X)):
-            f[i], g, classes = net.run(x, samples, gradient, None if seeds is None else int(seeds[i]))
+            seed = None if seeds is None else int(seeds[i])
+            f[i], g, classes = net.run(x, samples, gradient, seed, None if rates is None else rates[i])
             predicted[i, : len(classes)] = classes
             if gradient:
                 G[i] = g

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from mpifed.core.errors import UserError, escape_unprintable, format_count, raise_unknown
 from mpifed.core.toml import flatten, toml_value
 from mpifed.report.names import AS_PRINTED, Names, disambiguate_methods, parse_renames
-from mpifed.results.result import RunRecord, load
+from mpifed.results.result import RoundsFirst, RunRecord, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
 ENDING = ("stop", "rounds")  # the end of a run, which names runs only where nothing else differs
@@ -18,6 +19,7 @@ ALWAYS = ("seed", "rounds", "data", "data.clients")  # shown whatever their valu
 WHOLE = ("data.partition", "problem", "algorithm", "selection")  # tables whose keys are all shown
 
 Settings = dict[str, str]
+SETTINGS: WeakKeyDictionary[RunRecord, Settings] = WeakKeyDictionary()  # many parts of a report ask for them
 
 
 class RunGroup(NamedTuple):
@@ -40,8 +42,8 @@ class RunGroups(NamedTuple):
 
 
 def load_results(paths: Iterable[str | os.PathLike[str]]) -> list[RunRecord]:
-    """Load result files, each once even if it is named twice. UserError for the first that cannot be read."""
-    return [load(path) for path in {os.path.realpath(path): path for path in paths}.values()]
+    """Load result files, each once even if it is named twice, at first their rounds; UserError for one not readable."""
+    return [load(path, RoundsFirst) for path in {os.path.realpath(path): path for path in paths}.values()]
 
 
 def select_runs(results: Sequence[RunRecord], everything: bool = False) -> tuple[list[RunRecord], str]:
@@ -78,10 +80,13 @@ def left_out_lines(results: Iterable[RunRecord], everything: bool = False) -> li
 
 def run_settings(result: RunRecord) -> Settings:
     """Return the configuration of a run, key -> value as overrides spell them, and its number of ranks."""
+    if result in SETTINGS:
+        return SETTINGS[result]
     config = {key: value for key, value in result.config.items() if key not in ASIDE}
     tables = {key: THERE for key, value in config.items() if isinstance(value, dict) and "name" not in value}
     values = tables | as_overrides(config) | {"ranks": str(result.attrs.get("ranks", 1))}
-    return {escape_unprintable(key): escape_unprintable(value) for key, value in values.items()}
+    SETTINGS[result] = {escape_unprintable(key): escape_unprintable(value) for key, value in values.items()}
+    return SETTINGS[result]
 
 
 def as_overrides(table: dict[str, Any]) -> dict[str, str]:

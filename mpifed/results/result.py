@@ -29,6 +29,7 @@ from mpifed.results.validate import (
     read_column,
     read_columns,
     read_rounds,
+    read_selection,
     require_valid,
 )
 from mpifed.theory.statements import Certificate
@@ -63,7 +64,9 @@ class RunRecord:
         path = None if filename is None else os.fspath(filename)
         name = path or "this file"
         attrs = result_attributes(file, name)
-        rounds, selection = read_rounds(file, name, attrs)
+        rounds = read_rounds(file, name, attrs)
+        selection = read_selection(file, name, attrs, rounds)
+        rounds = Columns((key, values[: len(selection)]) for key, values in rounds.items())
         # These are written last: without them a killed run still has its rounds.
         optional = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
@@ -188,6 +191,30 @@ class RunRecord:
         return to_data_set(self)
 
 
+def late(name: str) -> Any:
+    """Return a field that is read from the file when it is first used."""
+    return cached_property(lambda record: getattr(record.whole, name))
+
+
+class RoundsFirst(RunRecord):
+    """A record of a file of which attributes and rounds are read at once, all else when it is first used."""
+
+    ranks, clients, selection, x, personal = map(late, ("ranks", "clients", "selection", "x", "personal"))
+
+    @classmethod
+    def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
+        record = cls.__new__(cls)
+        record.path = os.fspath(file.filename if path is None else path)
+        record.attrs = result_attributes(file, record.path)
+        record.rounds = read_rounds(file, record.path, record.attrs)
+        return record
+
+    @cached_property
+    def whole(self) -> RunRecord:
+        assert self.path is not None
+        return load(self.path)
+
+
 def result_attributes(file: h5py.File, name: str) -> dict[str, Any]:
     """Return the root attributes of the file ``name``. UserError for no result, or one of a newer mpifed."""
     attrs = read_attributes(file, name)
@@ -212,9 +239,10 @@ def read_final_model(file: h5py.File, name: str) -> Array:
     return read_column(stored, "model/x", name)
 
 
-def load(path: str | os.PathLike[str]) -> RunRecord:
+def load(path: str | os.PathLike[str], kind: type[RunRecord] = RunRecord) -> RunRecord:
     """Read a result file, finished or still being written. UserError where the file is not a result."""
-    return read_result_file(path, RunRecord.from_file)
+    record: RunRecord = read_result_file(path, kind.from_file)
+    return record
 
 
 def read_result_file(path: str | os.PathLike[str], reader: Callable[[h5py.File, str], Any]) -> Any:

@@ -21,7 +21,7 @@ def test_clients_in_one_pass_end_where_they_end_one_after_the_other():
     case = CASES["LeNet"]
     x, A, b = parameters(case.make()), torch.randn(3, 20, *case.shape), torch.randint(10, (3, 20))
     steps = [[(X[k : k + 10], y[k : k + 10]) for k in (0, 10)] for X, y in zip(A, b, strict=True)]
-    loop = Loop(case.make(), x, list(zip(A, b, strict=True)), lambda i, _: steps[i])
+    loop = Loop(case.make(), x, lambda i, _: steps[i])
     begin = loop.server
     loop.round(range(3))
     found = models.batched(case.make())(begin, A.unflatten(1, (2, 10)), b.unflatten(1, (2, 10)))

@@ -8,7 +8,7 @@ import pytest
 import mpifed as package
 from mpifed.experiment.config import override
 from mpifed.kernels.blocks import padding_weights
-from mpifed.networks import torch_groups, torch_network
+from mpifed.networks import torch_groups, torch_network, torch_problem
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 from tests.networks.conftest import slow
 
@@ -182,41 +182,50 @@ def test_gradients_are_those_of_one_client_at_a_time_where_parameters_share_them
     assert np.allclose(problem.grad(f.block, X), alone.grad(f.block, X), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(("same", "group"), [(True, 1), (False, 16)])
-def test_clients_are_alone_where_that_is_faster_and_has_the_same_bits(same, group, monkeypatch):
-    seconds = torch_groups.PassSeconds(0.002, 0.001, same)
-    monkeypatch.setattr(torch_groups.GroupRehearsal, "_measure", lambda self, form: seconds)
-    problem, alone = (own("Dense", lam=0.2, batched=wish) for wish in ("auto", False))
-    f, X = clients(problem)
+TIMES = {  # milliseconds of a client in groups of sizes, and alone
+    "half a group": (
+        {16: 3, 8: 2, 4: 2.5}, 4, 8,
+        "3 ms in a group of 16, 2 ms in a group of 8, 4 ms alone; local steps take 8 at a time",
+    ),
+    "little is gained": ({16: 3, 8: 2.9}, 4, 16, "3 ms in a group of 16, 4 ms alone"),
+    "alone": (
+        {16: 3, 4: 2}, 1, 4,
+        "3 ms in a group of 16, 2 ms in a group of 4, 1 ms alone (problem.batched = false, other last bits); "
+        "local steps take 4 at a time",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_groups_have_the_size_that_takes_the_least_time_and_no_bit_depends_on_it(name, monkeypatch):
+    grouped, alone, size, told = TIMES[name]
+    usual = own("Dense", lam=0.2)
+    f, X = clients(usual)
+    batch = f.block.batch(np.zeros((len(f), 5), int), np.full((len(f), 5), 0.2))
+    expected = usual.grad(batch, X)
+    times = torch_groups.PassSeconds({k: part / 1e3 for k, part in grouped.items()}, alone / 1e3)
+    monkeypatch.setattr(torch_groups.GroupRehearsal, "_measure", lambda self, form: times)
+    torch_problem.NETWORKS.clear()
+    problem = own("Dense", lam=0.2)
     table = problem.run_attributes(N, X[0])
-    assert table["group"] == group
-    times = "a gradient of 8 samples takes 2 ms in a group, and 1 ms alone"
-    assert table["group_reason"].endswith(times if same else f"{times}, with other last bits")
-    if same:
-        whole = f.block.batch(np.zeros((len(f), 5), int), np.full((len(f), 5), 0.2))
-        assert problem.grad(whole, X).tobytes() == alone.grad(whole, X).tobytes()
+    built = groups(problem, f)
+    assert max(map(len, built.groups_of(len(f), built.first_forms(N, X.dtype)[:1]))) == size
+    assert table["group"] == 16  # a resumed run may choose another of the sizes with the same bits
+    assert table["group_reason"].endswith(f"a gradient of 8 samples takes {told}")
+    assert problem.grad(batch, X).tobytes() == expected.tobytes()
 
 
-class Sums(nn.Module):
-    """Scores that are rounded in the same way with any number of clients."""
-
-    def __init__(self):
-        super().__init__()
-        self.factors = nn.Parameter(torch.ones(C))
-
-    def forward(self, samples):
-        return samples[:, :C] * self.factors
-
-
-@pytest.mark.parametrize(("name", "same"), [("Sums", True), ("Variant", None)])
-def test_both_ways_are_timed_and_compared_where_groups_have_the_same_bits(name, same):
+@pytest.mark.parametrize(("name", "grouped"), [("Dense", True), ("Variant", False)])
+def test_sizes_that_give_the_same_bits_are_timed_where_there_are_groups(name, grouped):
     problem = own(name)
     f, X = clients(problem)
-    table = problem.run_attributes(N, X[0])
-    measured = list(groups(problem, f).rehearsal.seconds.values())
-    assert [part.same for part in measured] == ([] if same is None else [same])
-    assert all(part.grouped > 0 and part.alone > 0 for part in measured)
-    assert (" ms in a group, and " in table["group_reason"]) == (same is not None)
+    problem.run_attributes(N, X[0])
+    rehearsal = groups(problem, f).rehearsal
+    assert bool(rehearsal.seconds) == grouped
+    for form, seconds in rehearsal.seconds.items():
+        assert {16} <= set(seconds.grouped) <= {16, 8, 4}
+        assert all(rehearsal.fits(form, size) for size in seconds.grouped)
+        assert min(seconds.alone, *seconds.grouped.values()) > 0
 
 
 class Unit(Dense):

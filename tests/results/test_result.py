@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report.summary import show
-from mpifed.results.result import RunRecord, load
+from mpifed.results.result import RoundsFirst, RunRecord, load
 from tests.helpers.recorded_runs import detailed as run
 
 
@@ -49,6 +49,21 @@ def test_memory_file_and_an_open_file_hold_the_same(path):
         for part in ("attrs", "about", "selection", "x", "personal", "rounds", "ranks", "clients"):
             np.testing.assert_equal(getattr(found, part), getattr(result, part))
         assert list(found.rounds) == list(result.rounds)
+
+
+def test_a_table_of_runs_reads_what_it_does_not_show_only_when_it_is_used(path):
+    whole = run(path)
+    with h5py.File(path, "r+") as file:
+        file["clients"]["samples"][0] = -1
+    found = load(path, RoundsFirst)
+    assert found.attrs == whole.attrs
+    np.testing.assert_equal(found.rounds, whole.rounds)
+    with pytest.raises(UserError, match="clients/samples has numbers below 0"):
+        _ = found.clients
+    with h5py.File(path, "r+") as file:
+        file["clients"]["samples"][0] = whole.clients["samples"][0]
+    for part in ("selection", "x", "personal", "ranks", "clients"):
+        np.testing.assert_equal(getattr(found, part), getattr(whole, part))
 
 
 def test_a_result_is_saved_as_a_copy_of_its_file_unless_that_is_gone_over_others_only_with_force(path, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import private_personal as study
 from benchmarks.private_personal import PARTS, SEEDS, TUNING, Cell, Row, Rows, text
+from benchmarks.private_tables import written
 
 TRIES = [{"step": 1.0}, {"step": 2.0}]
 
@@ -32,7 +33,7 @@ def small(monkeypatch, tmp_path):
 
 def test_the_page_has_the_tables_that_the_committed_rows_give():
     page = study.PAGE.read_text("utf-8")
-    assert study.written(page, study.committed()) == page
+    assert written(page, study.committed()) == page
     assert page.count("<!-- table ") == page.count("<!-- end ") == 8
 
 

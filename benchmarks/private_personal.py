@@ -1,4 +1,4 @@
-"""python -m benchmarks.private_personal: write docs/studies/private-personal.md from rows; ``run`` makes rows first.
+"""python -m benchmarks.private_personal PART: the runs behind docs/studies/private-personal.md.
 
 Private means on digits and on a table of schools, and personal parts of networks on digits in unequal parts.
 """
@@ -346,19 +346,14 @@ def half_width(values: np.ndarray) -> Any:
 
 
 def main() -> None:
-    """Run a part, pack rows, or write the page."""
+    """Run a part, or pack the rows of all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.private_personal", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=[*PARTS, "pack"], help="run a part, or pack the rows of all parts")
+    parser.add_argument("part", choices=[*PARTS, "pack"], help="run a part, or pack the rows of all parts")
     part = parser.parse_args().part
     if part == "pack":
         pack()
-    elif part:
-        run(part)
     else:
-        from benchmarks.private_tables import draw, written
-
-        PAGE.write_text(written(PAGE.read_text("utf-8"), committed()), "utf-8")
-        draw(committed())
+        run(part)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables and the picture of docs/studies/private-personal.md, from rows."""
+"""python -m benchmarks.private_tables: write docs/studies/private-personal.md and its picture from committed rows."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +13,11 @@ from benchmarks.private_personal import (
     LOCAL,
     METHODS,
     MODES,
+    PAGE,
     PAIRS,
     PICTURE,
     Rows,
+    committed,
     half_width,
     interval,
 )
@@ -104,3 +106,8 @@ def draw(rows: Rows) -> None:
     axes[0].set_ylabel("accuracy on test samples, %")
     axes[0].legend(fontsize="small")
     figure.savefig(PICTURE, dpi=130)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text("utf-8"), committed()), "utf-8")
+    draw(committed())

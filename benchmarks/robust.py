@@ -144,13 +144,18 @@ def lines(study: Study) -> list[str]:
     return found
 
 
+def replace_table(page: str, number: int, table: str) -> str:
+    """A page with other lines between the marks of one of its tables."""
+    begin = f"<!-- table {number} -->\n"
+    end = f"<!-- end {number} -->\n"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}"
+
+
 def main() -> None:
     for number, study in enumerate(STUDIES):
         table = "\n".join(lines(study))
-        begin = f"<!-- table {number} -->\n"
-        end = f"<!-- end {number} -->\n"
-        before, _, rest = PAGE.read_text("utf-8").partition(begin)
-        PAGE.write_text(f"{before}{begin}\n{table}\n\n{end}{rest.partition(end)[2]}", "utf-8")
+        PAGE.write_text(replace_table(PAGE.read_text("utf-8"), number, table), "utf-8")
 
 
 if __name__ == "__main__":

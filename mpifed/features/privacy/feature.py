@@ -118,7 +118,8 @@ class ClientPrivacy(Plugin, Callback):
         if masks is None or masks.sums == "float" or not gridded:
             return
         fixed = masks.fixed_point
-        longest, most = MIN_STEPS / multiplier, self.sizes.most
+        longest = MIN_STEPS / multiplier
+        most = self.sizes.most
         if longest > fixed.limit(most):
             fits = fixed.maximum_fraction(longest, most)
             raise UserError(

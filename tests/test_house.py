@@ -280,9 +280,9 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 56_430,
-    "lines of tests": 50_660,
-    "lines of benchmarks": 10_880,
+    "lines of mpifed": 56_650,
+    "lines of tests": 51_550,
+    "lines of benchmarks": 11_420,
 }
 
 
@@ -303,7 +303,7 @@ WORDS = {
     "files with private names": 48,  # 0
     "members of a plug-in": 8,  # 8
     "slots of hosts and servers": 7,  # 5
-    "refusing lines": 4_202,  # 2,200
+    "refusing lines": 4_235,  # 2,200
     "names to know in fedgia.py": 35,  # 35
     "modules": 430,  # 420
     "modules with one importer": 66,  # 60

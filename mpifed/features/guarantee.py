@@ -8,7 +8,7 @@ from mpifed.core.promises import Supports
 from mpifed.core.toml import toml_value
 from mpifed.data.dataset import CLASSES, Dataset, Inference
 from mpifed.data.labels import abridge
-from mpifed.features.conditions import guarantees_privacy, has_weights
+from mpifed.features.conditions import guarantees_privacy
 from mpifed.features.feature import Plugin
 from mpifed.features.settings import Experiment
 from mpifed.features.stop import StopRules
@@ -154,7 +154,7 @@ def describe_limits(config: Experiment) -> list[str]:
             "one all the same is not counted"
         )
     privacy = config.guarantee()
-    if config.privacy is not None and isinstance(config.objective.weights, str) and has_weights(config):
+    if config.privacy is not None and (config.objective.weights == "samples" or config.objective.column):
         notes.append(
             f"objective.weights = {toml_value(config.objective.weights)}: weights of uploads follow from the data, all "
             "of them where one client changes, so the guarantee for whole clients does not cover these"

@@ -105,7 +105,8 @@ def solve_noise_multiplier(
     Raises UserError where none up to 10^6 does.
     """
 
-    low, high = SMALLEST, LARGEST
+    low = SMALLEST
+    high = LARGEST
     goal = math.log(epsilon * (1 - PRECISION / 2))
     here = math.log(guess_noise_multiplier(make_rounds(1.0).probability, epsilon, delta, rounds))
     before = excess_before = math.nan

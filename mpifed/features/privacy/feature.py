@@ -117,13 +117,16 @@ class ClientPrivacy(Plugin, Callback):
         gridded = multiplier and self.table.noise_seed is None and not self.table.mechanism.under_masks
         if masks is None or masks.sums == "float" or not gridded:
             return
-        fixed, longest, most = masks.fixed_point, MIN_STEPS / multiplier, self.sizes.most
+        fixed = masks.fixed_point
+        longest = MIN_STEPS / multiplier
+        most = self.sizes.most
         if longest > fixed.limit(most):
             fits = fixed.maximum_fraction(longest, most)
             raise UserError(
                 f"masks.fraction = {fixed.fraction} is wrong with privacy: clients send whole numbers up to "
                 f"{longest:.4g}, and a sum of {most} clients in {fixed.bits} bits takes entries up to "
-                f"{fixed.limit(most):.4g}; it must be at most {max(fits, 0)}" + (", and masks.bits larger" * (fits < 0))
+                f"{fixed.limit(most):.4g}; it must be at most {max(fits, 0)}"
+                + (", and masks.bits larger" if fits < 0 else "")
             )
 
     def count_ahead(self) -> int:

@@ -10,7 +10,7 @@ from mpifed.core.typing import PositiveFloat
 from mpifed.features.privacy.mechanisms import GaussianNoise, Mechanism
 
 LEAST_BOUND, LARGEST_BOUND = 1e-60, 1e60  # squares of lengths, and noise, are then numbers of double precision
-Bound = Annotated[float, Meta(gt=0, le=LARGEST_BOUND)]
+ClipBound = Annotated[float, Meta(gt=0, le=LARGEST_BOUND)]
 LEAST_NOISE = 1e-20  # the least noise multiplier but 0
 
 
@@ -35,7 +35,7 @@ class PrivateMeans(StudyTable, kw_only=True):
     know neither the noise nor who was selected; columns epsilon_pld and epsilon_rdp say which ε was spent so far.
     """
 
-    clip: Annotated[Bound, Meta(description="bound C of ‖Δ_i‖₂, with quantile the first one")] = 1.0
+    clip: Annotated[ClipBound, Meta(description="bound C of ‖Δ_i‖₂, with quantile the first one")] = 1.0
     noise_multiplier: Annotated[
         Annotated[float, Meta(ge=0, le=1e6)] | None,
         Meta(description="standard deviation z of the noise of a sum over clip (times the largest weight); 0: none"),
@@ -57,7 +57,7 @@ class PrivateMeans(StudyTable, kw_only=True):
         Meta(description="standard deviation σ of the noise of the clients that are counted (default: D/20)"),
     ] = None
     max_weight: Annotated[
-        Bound | None,
+        ClipBound | None,
         Meta(description="largest weight w_i of a client, whose mean over all clients is 1 (default: the largest)"),
     ] = None
     mechanism: Annotated[Mechanism, Meta(description="how the sum gets its noise")] = GaussianNoise()

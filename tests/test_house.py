@@ -280,9 +280,9 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 56_350,
+    "lines of mpifed": 56_380,
     "lines of tests": 50_560,
-    "lines of benchmarks": 10_880,
+    "lines of benchmarks": 11_055,
 }
 
 

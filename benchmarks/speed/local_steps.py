@@ -103,7 +103,8 @@ def plain_loop(setup: config.Experiment, method: str) -> Callable[[], tuple[floa
     parts = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
     gradients = [kind(*part) for part in parts]
     algorithm: Any = setup.algorithm
-    n, m, k0 = setup.problem.dim(data), np.float32(data.m), algorithm.k0
+    n, m = setup.problem.dim(data), np.float32(data.m)
+    k0 = algorithm.k0
     gamma, mu = np.float32(GAMMA), np.float32(OPTIONS["fedprox"]["mu"])
     own = np.zeros((data.m, n), setup.dtype)  # c_i of scaffold, π_i of fedadmm
     # r_i of the gradient's Lipschitz constant, and σ_i: what mpifed computes once too

@@ -96,8 +96,8 @@ class GroupRehearsal:
         ways: list[Callable[[], Any]] = [partial(self.one_pass, form, *cut_rows(arrays, slice(k))) for k in sizes]
         ways.append(partial(self.net.run, x, samples, True, int(seed), 0.1))
         # in turn, so that what else the machine does meets all of them
-        turns = [[clock(way) for way in ways] for _ in range(TURNS)]
-        *grouped, alone = np.median(turns, axis=0).tolist()
+        turns = [[(way(), time.process_time())[1] for way in (lambda: None, *ways)] for _ in range(TURNS)]
+        *grouped, alone = np.median(np.diff(turns), axis=0).tolist()
         return PassSeconds({size: part / size for size, part in zip(sizes, grouped, strict=True)}, alone)
 
     def describe(self, form: PassForm) -> str:
@@ -170,13 +170,6 @@ class GroupRehearsal:
             floats[2] = rng.integers(0, max(2, classes), (count, form.rows)).astype(float)
         arrays = [torch.from_numpy(part).to(net.device, form.dtype) for part in floats]
         return [*arrays, torch.from_numpy(rng.integers(0, 2**62, count)).to(net.device)]
-
-
-def clock(job: Callable[[], Any]) -> float:
-    """Return the CPU seconds of a call."""
-    begun = time.process_time()
-    job()
-    return time.process_time() - begun
 
 
 def cut_rows(arrays: Sequence[Any], rows: slice) -> tuple[Any, ...]:

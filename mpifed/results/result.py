@@ -29,7 +29,6 @@ from mpifed.results.validate import (
     read_column,
     read_columns,
     read_rounds,
-    read_selection,
     require_valid,
 )
 from mpifed.theory.statements import Certificate
@@ -64,9 +63,7 @@ class RunRecord:
         path = None if filename is None else os.fspath(filename)
         name = path or "this file"
         attrs = result_attributes(file, name)
-        rounds = read_rounds(file, name, attrs)
-        selection = read_selection(file, name, attrs, rounds)
-        rounds = Columns((key, values[: len(selection)]) for key, values in rounds.items())
+        rounds, selection = read_rounds(file, name, attrs)
         # These are written last: without them a killed run still has its rounds.
         optional = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
@@ -206,7 +203,7 @@ class RoundsFirst(RunRecord):
         record = cls.__new__(cls)
         record.path = os.fspath(file.filename if path is None else path)
         record.attrs = result_attributes(file, record.path)
-        record.rounds = read_rounds(file, record.path, record.attrs)
+        record.rounds, _ = read_rounds(file, record.path, record.attrs, selected=False)
         return record
 
     @cached_property

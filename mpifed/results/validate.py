@@ -123,34 +123,31 @@ def check_rounds_rise(numbers: Array, part: str, name: str, every: bool = False)
     require_valid((np.diff(numbers) > 0).all(), name, f"the numbers in {part}/round must rise")
 
 
-def read_rounds(file: Any, name: str, attrs: dict[str, Any]) -> Columns:
-    """Return the complete rows of /rounds."""
+def read_rounds(file: Any, name: str, attrs: dict[str, Any], selected: bool = True) -> tuple[Columns, Array]:
+    """Return the complete rows of /rounds, and the rows of /selection, if ``selected``."""
     # A row is complete when it has its number: numbers are written last and are -1 until then. They are read first,
     # because a writer may add rows meanwhile: then the columns have rows too many, never the numbers.
     numbers = read_column(get_entry(get_entry(file, "rounds", name), "round", name), "rounds/round", name)
     count = len(numbers) - int(np.count_nonzero(numbers < 0))
     arrays = read_columns(file, "rounds", name)
+    stored = get_entry(file, "selection", name) if selected else None
     if attrs.get("status") == "finished":
         check_lengths(arrays, "rounds", name)
     count = min(count, *map(len, arrays.values()))
     check_rounds_rise(numbers[:count], "rounds", name, every=True)
+    if stored is None:
+        selection = np.full((count, 1), -1, np.int32)
+    else:
+        selection = read_column(stored, "selection", name)
+        count = min(count, len(selection))
+        clients = attrs.get("clients", 0)
+        require_valid(selection.shape[1], name, "selection has no columns")
+        among = not selection.size or (selection.min() >= ALL and (not clients or selection.max() < clients))
+        require_valid(among, name, f"selection names clients that are not among its {clients}")
     # In the order of COLUMNS, then the columns that only an algorithm reports: HDF5 sorts names alphabetically.
     names = [key for key in ("round", *COLUMNS) if key in arrays]
-    return Columns((key, arrays[key][:count]) for key in dict.fromkeys([*names, *arrays]))
-
-
-def read_selection(file: Any, name: str, attrs: dict[str, Any], rounds: Columns) -> Array:
-    """Return the rows of /selection, at most as many as ``rounds`` has."""
-    count = len(rounds["round"])
-    stored = get_entry(file, "selection", name)
-    if stored is None:
-        return np.full((count, 1), -1, np.int32)
-    selection = read_column(stored, "selection", name)
-    clients = attrs.get("clients", 0)
-    require_valid(selection.shape[1], name, "selection has no columns")
-    among = not selection.size or (selection.min() >= ALL and (not clients or selection.max() < clients))
-    require_valid(among, name, f"selection names clients that are not among its {clients}")
-    return selection[:count]
+    rows = Columns((key, arrays[key][:count]) for key in dict.fromkeys([*names, *arrays]))
+    return rows, selection[:count]
 
 
 def read_about(file: Any, name: str) -> dict[str, tuple[str, str]]:

@@ -68,16 +68,14 @@ class RunRecord:
         optional = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (read_columns(file, group, name, **optional) for group in ("ranks", "clients", "model"))
         m = attrs.get("clients", 0)
-        full = "samples" in clients and attrs.get("status") == "finished"
-        right = not full or len(clients["samples"]) == m
+        right = attrs.get("status") != "finished" or len(clients.get("samples", range(m))) == m
         require_valid(right, name, f"clients/samples has another length than its {m} clients")
         # A file in memory disappears with the run, but its result is saved, or read further, afterwards.
         image = None
         if file.driver == "core":
             file.flush()
             image = file.id.get_file_image()
-        final = (model.get("x"), model.get("personal"))
-        return cls(path, attrs, rounds, ranks, clients, selection, *final, image)
+        return cls(path, attrs, rounds, ranks, clients, selection, model.get("x"), model.get("personal"), image)
 
     @property
     def status(self) -> str:

@@ -16,17 +16,13 @@ STORED = Path(__file__).parent / "private.npz"
 FLOWER, PFL, OPACUS = ("adap/flower", "1.42.0"), ("apple/pfl-research", "0.6.0"), ("pytorch/opacus", "1.6.0")
 BIT = (
     "the program counts clients that are clipped where the paper, and mpifed, count those that are not, so that its "
-    "bound goes away from the quantile: in ten rounds from 0.5 to 1.34, by the paper to 0.24; the next rows have the "
-    "paper's count"
+    "bound goes away from the quantile: in ten rounds from 0.5 to 1.34, by the paper to 0.24"
 )
 BOUND = (
     "the program moves its bound before it draws the noise of a round, which has the deviation of the next bound, not "
-    "of that to which changes were clipped; the next row has that of the round"
+    "of that to which changes were clipped"
 )
-SINGLE = (
-    "the program has in single precision what clients say of their bound, 1 or −1, and the count that follows; in "
-    "double precision, in the next row, the two are 1e-15 apart"
-)
+SINGLE = "the program has in single precision what clients say of their bound, 1 or −1, and the count that follows"
 ORDERS = (
     "at orders that are no whole numbers the divergences of dp-accounting, and so mpifed's, are up to 1.3e-3 too "
     "large, which is safe; Opacus' are exact"
@@ -73,7 +69,7 @@ class Trajectories:
         x = apart(found.models["x"], self.Z[f"{key}/x"])
         return max(x, apart(found.rounds["clip"], self.Z[f"{key}/clip"])) if "adaptive" in key else x
 
-    def row(self, key: str, compared: str, reason: str = "", bound: float = CLOSE) -> Row:
+    def row(self, key: str, compared: str) -> Row:
         """Return the row of a trajectory."""
         program = FLOWER if key.startswith("flower") else PFL
         kind = "adaptive" if "adaptive" in key else "fixed"
@@ -84,8 +80,6 @@ class Trajectories:
             f"10 rounds, 12 clients, {noise}{compared}",
             self.compare(key),
             math.nan,
-            reason,
-            bound,
         )
 
 
@@ -99,16 +93,16 @@ def rows(scratch: Path) -> Iterator[Row]:
         yield found.row(f"flower fixed at clients{noise}", clients)
     for side, where in (("", ""), (" at clients", clients)):
         key = f"flower adaptive{side}"
-        yield found.row(key, where, BIT, 1.0)
-        yield found.row(f"{key}, bit", f"{where}, the paper's count")
-        yield found.row(f"{key}, noise, bit", f"{where}, the paper's count", BOUND, 1.0)
-        yield found.row(f"{key}, noise, bit and bound", f"{where}, the paper's count, the bound of the round")
+        count = f"{where}, the paper's count in the program"
+        yield found.row(f"{key}, bit", count).without(BIT, found.row(key, where))
+        row = found.row(f"{key}, noise, bit and bound", f"{count} and the bound of the round")
+        yield row.without(BOUND, found.row(f"{key}, noise, bit", count))
     yield found.row("pfl fixed", "")
     yield found.row("pfl fixed, five", five)
     yield found.row("pfl fixed, noise", "")
     for noise in ("", ", noise"):
-        yield found.row(f"pfl adaptive{noise}", "", SINGLE, 1e-6)
-        yield found.row(f"pfl adaptive{noise}, double", ", double precision")
+        row = found.row(f"pfl adaptive{noise}, double", ", double precision in the program")
+        yield row.without(SINGLE, found.row(f"pfl adaptive{noise}", ""))
     yield from epsilons(found.Z)
 
 

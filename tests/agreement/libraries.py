@@ -46,22 +46,21 @@ class Adagrad(Zero, server_optimizers.Adagrad):
     pass
 
 
-class Counted(NamedTuple):
-    u: Array
-    v: Array
-    k: Array
-
-
 class Adam(server_optimizers.ServerAdam):
-    """v begins at 0, and the step is corrected as if a round had gone before."""
+    """v begins at 0, and the step is corrected as if a round had gone before; u has the rounds too, at its end."""
 
     def begin(self, x):
-        return Counted(np.zeros_like(x), np.zeros_like(x), np.ones(1))
+        return server_optimizers.Memory(np.append(0 * x, 1), 0 * x)
 
     def direction(self, memory, delta):
-        k = memory.k + 1
-        d, (u, v) = super().direction(memory, delta)
-        return d * np.sqrt(1 - self.beta2**k) / (1 - self.beta1**k), Counted(u, v, k)
+        k = memory.u[-1] + 1
+        d, new = super().direction(memory._replace(u=memory.u[:-1]), delta)
+        return d * np.sqrt(1 - self.beta2**k) / (1 - self.beta1**k), new._replace(u=np.append(new.u, k))
+
+
+class QFedAvg(algorithms.QFedAvg):
+    def losses(self, f, x):
+        return super().losses(f, x) + 1e-10
 
 
 class Own(NamedTuple):
@@ -89,8 +88,9 @@ class APFL(algorithms.APFL):
 '''
 ZERO = "the program begins v at 0, Algorithm 2 of the paper at τ² or above"
 BIAS = "the program begins v at 0 and corrects the step for it as Adam does, one round ahead; Algorithm 2 does neither"
+ADDED = "the program adds 1e-10 to every f_i, which the paper does not"
 LEARNT = "the program learns each α_i, has no α in the step of own models, and begins these at the server's model"
-RIDGE = 0.3  # μ in the f_i of FedDCD
+RIDGE = 0.25  # μ in the f_i of FedDCD
 MEANS = "10 rounds, 12 clients, least squares"
 FIVE = f"{MEANS}, 5 of them replayed"
 
@@ -125,6 +125,7 @@ ADAPTIVE = {"lr": 0.1, "tau": 0.01}
 FAIR = {"name": "q-fedavg", "q": 1.0, "lr": 0.1, "k0": 3}
 PROX = average(name="fedprox", mu=0.5, inner=1)
 MOMENTUM, ADAM = {"name": "momentum", "beta": 0.8}, {"name": "adam"}
+EXACT = {"name": "newton", "tol": 1e-14}
 LOCAL_GD = {"name": "local-gd", "k0": 3, "gamma": 0.1}
 FEDERATED = [
     Case("fedavg", "flower average", average()),
@@ -138,7 +139,7 @@ FEDERATED = [
     Case("fedopt, yogi", "flower yogi", server("yogi", **ADAPTIVE), "", {}, ZERO, "Yogi"),
     Case("fedopt, adagrad", "flower adagrad", server("adagrad", beta1=0.0, **ADAPTIVE), "", {}, ZERO, "Adagrad"),
     *[
-        Case(method, f"flower {key}{five}", algorithm, "", study)
+        Case(method, f"flower {key}{five}", algorithm, "", study, *((ADDED, "QFedAvg") if key == "fair" else ()))
         for five in ("", ", five")
         for method, key, algorithm, study in (
             ("fedavg, median", "median", average(), {"robust": {"name": "median"}}),
@@ -163,11 +164,23 @@ FEDERATED = [
     Case("fedprox", "fedjax prox", PROX, "weights by sizes", BY_SIZES),
     Case("fedprox", "fedjax prox, five", PROX, "weights by sizes", BY_SIZES),
     Case("apfl", "fedjax apfl", average(name="apfl"), "weights by sizes", BY_SIZES, LEARNT, "APFL"),
-    Case("gd", "pyproximal gradient", {"name": "gd", "gamma": 0.2}, "ℓ1 penalty", {"objective": {"l1": 0.1}}),
-    Case("nesterov", "pyproximal fista", {"name": "nesterov", "gamma": 0.2}, "ℓ1 penalty", {"objective": {"l1": 0.1}}),
-    Case("nesterov", "pyproximal fista, smooth", {"name": "nesterov", "gamma": 0.2}),
-    Case("ad-admm", "pyproximal admm", {"name": "ad-admm", "rho": 0.7}, "ADMM of Boyd et al., all clients"),
-    Case("feddcd", "pyproximal dual", {"name": "feddcd"}, "projected gradient steps on the dual, all clients"),
+    Case("gd", "pyproximal gradient", {"name": "gd", "gamma": 0.25}, "ℓ1 penalty", {"objective": {"l1": 0.125}}),
+    Case(
+        "nesterov", "pyproximal fista", {"name": "nesterov", "gamma": 0.25}, "ℓ1 penalty", {"objective": {"l1": 0.125}}
+    ),
+    Case("nesterov", "pyproximal fista, smooth", {"name": "nesterov", "gamma": 0.25}),
+    Case(
+        "ad-admm",
+        "pyproximal admm",
+        {"name": "ad-admm", "rho": 0.5, "solver": EXACT},
+        "ADMM of Boyd et al., all clients",
+    ),
+    Case(
+        "feddcd",
+        "pyproximal dual",
+        {"name": "feddcd", "solver": EXACT},
+        "projected gradient steps on the dual, all clients",
+    ),
 ]
 LOCAL = "6 rounds of 10 full-batch local steps, 1 client, 60 samples"
 POOLED = "{} full-batch rounds, 60 samples on 3 clients"
@@ -198,10 +211,9 @@ def rows(scratch: Path) -> Iterator[Row]:
     private = np.load(STORED.with_name("private.npz"))
     for case in FEDERATED:
         program = PROGRAMS[case.key.split()[0]]
+        what = case.key.partition(" ")[2].removesuffix(", five")
         five = "five" in case.key or "apfl" in case.key
-        compared = ", ".join(
-            part for part in (FIVE if five else MEANS, case.compared, case.key.partition(" ")[2]) if part
-        )
+        compared = ", ".join(part for part in (FIVE if five else MEANS, case.compared, what) if part)
         beside = partial(federated, case, five, stored, dict(private), scratch)
         row = Row(case.method, *program, compared, beside(""), math.nan)
         if case.own:

@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 def ours(problem: object, samples: object, labels: object, sizes: object = SIZES, **more: object) -> mpifed.Result:
     """A run of Newton's method to the end, or of what ``more`` says; ``columns``: weights and offsets of samples."""
-    columns = more.pop("columns", {})
+    columns, sizes = more.pop("columns", {}), more.pop("sizes", sizes)
     study = {"algorithm": "newton", "objective": {"weights": "samples"}, "rounds": 40, "selection": "all"} | more
     return mpifed.run(study, problem=problem, data=mpifed.arrays(samples, labels, sizes, **columns))
 

@@ -16,9 +16,9 @@ HEAD = """# Agreement
 
 **{all} comparisons with {programs} programs of other people; in {close} of them mpifed and the program are at most
 1e-12 apart.** In {shipped} both are as they come: a method of mpifed by its name and settings, beside the program as it
-is; in {stored} of these, mpifed gets the random numbers that the program drew, or its selections. In the other {changed}
-something is changed, in mpifed by a class derived from the method or in the program, as the row says: these stand in a
-second table.
+is; in {stored} of these, mpifed gets the random numbers that the program drew, or its selections. In the other
+{changed} something is changed, in mpifed by a class derived from the method or in the program, as the row says: these
+stand in a second table.
 
 To rebuild this page: `python -m tests.agreement`, in a clone, after `pip install -e ".[test]"`. Trajectories of
 {recorded} programs are files of `tests/agreement`, recorded once, in double precision, those of MATLAB programs under

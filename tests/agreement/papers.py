@@ -105,6 +105,9 @@ def admm(k0: int, **options: float) -> dict[str, Any]:
     return {"algorithm": {"name": "fedadmm", "k0": k0, **options}}
 
 
+PENALTY = {"name": "fedepm", "k0": 6, "eta": 2e-3, "lam": 1e-3, "mu0": 0.5, "alpha": 1.01, "noise": "none"}
+FLAMES = {"rho": 0.05, "lam": 2.0, "lr": 0.1, "epochs": 5, "batch_size": 0, "center": "global"}
+OPEN = FLAMES | {"name": "flame-dp", "noise_multiplier": 0.0, "clip": 1e9}
 CASES = [
     Case("fedgia, gram", GIA, f"{HALF}, least squares", "fedgia-gram-linear", "fedgia-gram-linear", {}),
     Case("fedgia", GIA, f"{HALF}, least squares", "fedgia-diagonal-linear", "fedgia-diagonal-linear", {}),
@@ -177,17 +180,23 @@ CASES = [
         f"{HALF}, logistic, no noise",
         "fedepm",
         "fedepm",
-        {
-            "algorithm": {
-                "name": "fedepm",
-                "k0": 6,
-                "eta": 2e-3,
-                "lam": 1e-3,
-                "mu0": 0.5,
-                "alpha": 1.01,
-                "noise": "none",
-            }
-        },
+        {"algorithm": PENALTY},
+    ),
+    Case(
+        "fedepm-graph, complete graph",
+        EPM,
+        f"{HALF}, logistic, no noise",
+        "fedepm",
+        "fedepm",
+        {"algorithm": PENALTY | {"name": "fedepm-graph"}, "graph": {"name": "complete"}},
+    ),
+    Case(
+        "flame-dp, no noise, no clipping",
+        FLAME,
+        "8 rounds, 5 of 12 clients, softmax",
+        "flame",
+        "flame-softmax-global",
+        {"algorithm": OPEN},
     ),
     Case("flame", FLAME, "8 rounds, 5 of 12 clients, softmax", "flame", "flame-softmax-global", {}),
     Case("flame", FLAME, "8 rounds, 12 clients, softmax, weight decay", "flame-decay", "flame-softmax-decay", {}),

@@ -5,10 +5,11 @@ By hand, in an environment of its own, from the root of the repository, after th
     agree/bin/pip install fedjax==0.0.17 optax==0.2.8 pyproximal==0.13.0 glum==3.4.1 h5py threadpoolctl
     PYTHONPATH=. agree/bin/python tests/agreement/programs.py
 
-The twelve clients and the plain local steps are those of privacy_programs.py; the server's step, and where a line says so
-the optimiser of clients, is that of the program. Optax trains on the sixty samples of packages.py. All in double precision.
+The twelve clients and the plain local steps are those of privacy_programs.py; the server's step, with FedJAX the local
+steps too, is that of the program. Optax trains on the sixty samples of packages.py. All in double precision.
 """
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -34,10 +35,12 @@ from tests.agreement.privacy_programs import ALL, CLIENTS, FIVE, RATE, STEPS, M,
 STORED = Path(__file__).parent / "programs.npz"
 PROX = 0.5  # of FedProx and SFedProx
 STEP = 0.02  # a of SFedAvg and SFedProx: γ_i = a d_i/√(2k0 + ⌊k/k0⌋)
-PENALTY = 0.7  # ρ of ADMM
-L1 = 0.1
+PENALTY = 0.5  # ρ of ADMM
+RIDGE = 0.25  # μ in the f_i of FedDCD
+L1 = 0.125  # PyProximal rounds it, and steps, to single precision
 jax.config.update("jax_enable_x64", True)
-jax.tree_map = jax.tree_util.tree_map  # a name of before, which FedJAX calls
+jax.tree_map = jax.tree_util.tree_map  # two names of before, which FedJAX calls
+apfl.partial = lambda clip, a_min, a_max: partial(clip, min=a_min, max=a_max)
 
 
 def flower_run(
@@ -128,7 +131,6 @@ def fedjax_trajectories() -> Iterator[tuple[str, np.ndarray]]:
     yield "fedjax apfl", models
     own = [state.client_states[i] for i in range(M)]
     yield "fedjax apfl/v", np.array([one.params for one in own])
-    yield "fedjax apfl/alpha", np.array([one.interpolation_coefficients for one in own])
 
 
 def pooled(parts: Any) -> Any:
@@ -192,18 +194,18 @@ class Quadratics(pyproximal.ProxOperator):
 
     def __init__(self, mu: float = 0.0, dual: bool = False) -> None:
         super().__init__(None, True)
-        self.H = [a.T @ a / len(b) + mu * np.eye(N) for a, b in CLIENTS]
+        self.hessians = [a.T @ a / len(b) + mu * np.eye(N) for a, b in CLIENTS]
         self.c = [a.T @ b / len(b) for a, b in CLIENTS]
 
     def __call__(self, x: np.ndarray) -> float:
         return 0.0
 
     def prox(self, x: np.ndarray, tau: float) -> np.ndarray:
-        rows = zip(self.H, self.c, x.reshape(M, N), strict=True)
+        rows = zip(self.hessians, self.c, x.reshape(M, N), strict=True)
         return np.concatenate([np.linalg.solve(H + np.eye(N) / tau, c + v / tau) for H, c, v in rows])
 
     def grad(self, y: np.ndarray) -> np.ndarray:
-        rows = zip(self.H, self.c, y.reshape(M, N), strict=True)
+        rows = zip(self.hessians, self.c, y.reshape(M, N), strict=True)
         return np.concatenate([np.linalg.solve(H, c + v) for H, c, v in rows])
 
 
@@ -228,7 +230,7 @@ def proximal_trajectories() -> Iterator[tuple[str, np.ndarray]]:
         run(*args, callback=lambda x: models.append(each(x)), **more)
         return np.array(models)
 
-    one = partial(kept, tau=0.2, niter=20)
+    one = partial(kept, tau=0.25, niter=20)
     yield (
         "pyproximal gradient",
         one(pyproximal.optimization.primal.ProximalGradient, Pooled(), pyproximal.L1(sigma=L1), np.zeros(N)),
@@ -239,7 +241,7 @@ def proximal_trajectories() -> Iterator[tuple[str, np.ndarray]]:
     zero = np.zeros(M * N)
     admm = pyproximal.optimization.primal.ADMM
     yield "pyproximal admm", kept(admm, Mean(), Quadratics(), zero, 1 / PENALTY, niter=20, each=lambda x: x[:N].copy())
-    dual, mu = Quadratics(0.3), 0.3
+    dual = Quadratics(RIDGE)
     ascend = pyproximal.optimization.primal.ProximalGradient
     yield (
         "pyproximal dual",
@@ -248,7 +250,7 @@ def proximal_trajectories() -> Iterator[tuple[str, np.ndarray]]:
             dual,
             Mean(dual=True),
             zero,
-            tau=0.5 * mu,
+            tau=RIDGE / 2,
             niter=20,
             each=lambda y: dual.grad(y).reshape(M, N).mean(axis=0),
         ),
@@ -303,6 +305,7 @@ def flower_trajectories() -> Iterator[tuple[str, np.ndarray]]:
 if __name__ == "__main__":
     logging.disable()
     TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # which messages have
+    gc.freeze()  # Flower collects garbage for every upload
     found: dict[str, np.ndarray] = {}
     for part in (flower_trajectories, glum_fits, proximal_trajectories, optax_trajectories, fedjax_trajectories):
         for key, array in part():

@@ -127,7 +127,7 @@ def personal(heads_first: bool, scratch: Path) -> tuple[Found, Found]:
                     loop.take(net, i, slice(None), stepper)
             rows[i] = loop.flat(net)
         rows[:, :HEAD] = rows[:, :HEAD].mean(axis=0)
-        bodies.append(rows[0, :HEAD])
+        bodies.append(rows[0, :HEAD].copy())
         values.append(loop.value(rows))
     found = Found((mine.models["x"][:, :HEAD], mine.personal), mine.rounds["objective"])
     return found, Found((np.array(bodies), rows), values)

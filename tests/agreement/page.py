@@ -20,7 +20,7 @@ is; in {stored} of these, mpifed gets the random numbers that the program drew, 
 {changed} something is changed, in mpifed by a class derived from the method or in the program, as the row says: these
 stand in a second table.
 
-To rebuild this page: `python -m tests.agreement`, in a clone, after `pip install -e ".[test]"`. Trajectories of
+To rebuild this page: `python -m tests.agreement`, in a clone, after `pip install -e ".[mpich,dev]"`. Trajectories of
 {recorded} programs are files of `tests/agreement`, recorded once, in double precision, those of MATLAB programs under
 Octave; {live} packages run beside mpifed, and where one is not installed the command says so and keeps its rows.
 
@@ -30,12 +30,14 @@ its paper, mpifed follows the paper; the reason below the table says what is oth
 and *otherwise* is how far the two are apart without it. The numbers are those of one machine, rounded up to one digit,
 and on others the last bits differ: the test of this page allows for ten times as much.
 
+{every}
+
 Not covered: speed; the papers' own experiments, which the [outcomes](outcomes.md) are about; what these programs have
 that mpifed has not; and whatever is not in the column *compared*.
 """
 CHANGED = "Changed, in mpifed or in the program, as the row says:"
 LIVE = ("scikit-learn", "scipy", "statsmodels", "lifelines", "torch")  # the rest is recorded
-# Methods without a row, and why.
+# Methods without a row, and why none can be.
 NONE: dict[str, str] = {}
 COLUMNS = ("method", "program", "commit", "compared", "x", "f", "otherwise", "reason")
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
@@ -86,10 +88,13 @@ def write(measured: Mapping[str, Iterable[Row]]) -> None:
         old = before.get(group, {})
         new = {name(row): row for row in measured[group]} if group in measured else old
         sections[group] = [old.get(key, row) if missing(row) else row for key, row in new.items()]
-    none = "\n".join(["## Methods without a row\n", *(f"- `{method}`: {why}" for method, why in NONE.items()), ""])
     text = [head([row for section in sections.values() for row in section])]
     text += [printed(group, section) for group, section in sections.items()]
-    PAGE.write_text("\n".join([*text, none]), "utf-8")
+    if NONE:
+        text.append(
+            "\n".join(["## Methods without a row\n", *(f"- `{method}`: {why}" for method, why in NONE.items()), ""])
+        )
+    PAGE.write_text("\n".join(text), "utf-8")
 
 
 def head(rows: list[Row]) -> str:
@@ -105,6 +110,7 @@ def head(rows: list[Row]) -> str:
         changed=len(rows) - len(shipped),
         recorded=len(programs - set(LIVE)),
         live=len(programs & set(LIVE)),
+        every="Some methods have no row, and the end of this page says why." if NONE else "Every method has a row.",
     )
 
 

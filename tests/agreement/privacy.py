@@ -33,7 +33,7 @@ GRID = (
 )
 EXACT = (
     "without sampling mpifed has the exact ε of the Gaussian mechanism, pfl-research that of a grid, and with one ten "
-    "times finer is a hundred times closer"
+    "times finer it is closer"
 )
 
 

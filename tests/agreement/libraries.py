@@ -155,11 +155,7 @@ FEDERATED = [
     Case("fedavg, momentum", "fedjax client momentum", average(optimizer=MOMENTUM), "weights by sizes", BY_SIZES),
     Case("fedavg, adam", "fedjax client adam", average(optimizer=ADAM), "weights by sizes", BY_SIZES),
     Case(
-        "fedopt, momentum",
-        "fedjax server momentum",
-        server("momentum", lr=0.5, beta=0.8),
-        "weights by sizes",
-        BY_SIZES,
+        "fedopt, momentum", "fedjax server momentum", server("momentum", lr=0.5, beta=0.8), "weights by sizes", BY_SIZES
     ),
     Case("fedprox", "fedjax prox", PROX, "weights by sizes", BY_SIZES),
     Case("fedprox", "fedjax prox, five", PROX, "weights by sizes", BY_SIZES),
@@ -211,9 +207,9 @@ def rows(scratch: Path) -> Iterator[Row]:
     private = np.load(STORED.with_name("private.npz"))
     for case in FEDERATED:
         program = PROGRAMS[case.key.split()[0]]
-        what = case.key.partition(" ")[2].removesuffix(", five")
         five = "five" in case.key or "apfl" in case.key
-        compared = ", ".join(part for part in (FIVE if five else MEANS, case.compared, what) if part)
+        local = "local steps by a plain loop" if case.key.startswith("flower") else ""
+        compared = ", ".join(part for part in (FIVE if five else MEANS, case.compared, local) if part)
         beside = partial(federated, case, five, stored, dict(private), scratch)
         row = Row(case.method, *program, compared, beside(""), math.nan)
         if case.own:
@@ -226,7 +222,7 @@ def rows(scratch: Path) -> Iterator[Row]:
         theirs = stored[f"optax {key}"]
         compared = LOCAL if "optimizer" in options else POOLED.format(len(theirs) - 1)
         x = apart(optimised(options, len(theirs) - 1), theirs)
-        yield Row(method, *PROGRAMS["optax"], f"{compared}, {key}", x, math.nan)
+        yield Row(method, *PROGRAMS["optax"], compared, x, math.nan)
     for loss, key, labels, columns in MINIMA:
         found = ours({"name": loss, "lam": 0.1}, A, labels, columns=columns)
         compared = f"the minimum, 60 samples on 3 clients, {key.partition(' ')[2]}"

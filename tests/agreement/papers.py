@@ -174,14 +174,7 @@ CASES = [
         admm(3, r0=0.2, eps0=1e-5, inner_max=5),
         TEST,
     ),
-    Case(
-        "fedepm",
-        EPM,
-        f"{HALF}, logistic, no noise",
-        "fedepm",
-        "fedepm",
-        {"algorithm": PENALTY},
-    ),
+    Case("fedepm", EPM, f"{HALF}, logistic, no noise", "fedepm", "fedepm", {"algorithm": PENALTY}),
     Case(
         "fedepm-graph, complete graph",
         EPM,

@@ -280,9 +280,9 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 56_650,
-    "lines of tests": 51_550,
-    "lines of benchmarks": 11_420,
+    "lines of mpifed": 56_700,
+    "lines of tests": 52_550,
+    "lines of benchmarks": 11_650,
 }
 
 

@@ -75,12 +75,15 @@ def study(case: str, method: str, steps: int, kind: str, rounds: int) -> dict[st
     }
 
 
-def logistic(A: Array, b: Array) -> Callable[[Array], Array]:
+Gradient = Callable[[Array], Array]  # of a client, at a model
+
+
+def logistic(A: Array, b: Array) -> Gradient:
     """The gradient of a client with the samples A (d, n) and labels b."""
     return lambda w: ((1 / (1 + np.exp(-(A @ w))) - b) @ A + np.float32(MU) * w) / np.float32(len(b))
 
 
-def softmax(A: Array, b: Array) -> Callable[[Array], Array]:
+def softmax(A: Array, b: Array) -> Gradient:
     """The same for ten classes, with weights (10, n) and then biases in one vector."""
     labels = np.eye(CLASSES, dtype=A.dtype)[b.astype(int)]
 
@@ -111,36 +114,39 @@ def plain_loop(setup: config.Experiment, method: str) -> Callable[[], tuple[floa
     tops = [np.linalg.eigvalsh(A @ A.T)[-1] for A, _ in parts] if method == "fedadmm" else []
     r = [np.float32((top / 4 + MU) / len(b)) / m for top, (_, b) in zip(tops, parts, strict=False)]
 
+    def descend(grad: Gradient, x: Array) -> Array:
+        w = x
+        for _ in range(k0):
+            w = w - gamma * (grad(w) + mu * (w - x) if method == "fedprox" else grad(w))
+        return w
+
+    def scaffold(i: int, grad: Gradient, x: Array, c: Array) -> Array:
+        w, shift = x, c - own[i]
+        for _ in range(k0):
+            w = w - gamma * (grad(w) + shift)
+        own[i] += (x - w) / (gamma * np.float32(k0)) - c
+        return w
+
+    def admm(i: int, grad: Gradient, x: Array) -> Array:
+        w, first, sigma = x, grad(x) / m, np.float32(algorithm.r0) * r[i]
+        for _ in range(k0):
+            w = ((r[i] + sigma) * x - (first + own[i])) / (r[i] + sigma)
+            w = (r[i] * w + sigma * x - (grad(w) / m + own[i])) / (r[i] + sigma)
+            own[i] += sigma * (w - x)
+        return sigma * w + own[i]
+
     def run() -> tuple[float, Array]:
-        x, c = np.zeros(n, setup.dtype), np.zeros(n, setup.dtype)
+        x = np.zeros(n, setup.dtype)
         own[:] = 0
         begun = time.process_time()
         for _ in range(setup.rounds):
-            total, change = np.zeros_like(x), np.zeros_like(x)
+            c, total = own.mean(axis=0) if method == "scaffold" else x, np.zeros_like(x)
             for i, grad in enumerate(gradients):
-                w = x
                 if method == "fedadmm":
-                    sigma = np.float32(algorithm.r0) * r[i]
-                    first, pi = grad(x) / m, own[i]
-                    for _ in range(k0):
-                        w = ((r[i] + sigma) * x - (first + pi)) / (r[i] + sigma)
-                        w = (r[i] * w + sigma * x - (grad(w) / m + pi)) / (r[i] + sigma)
-                        pi = pi + sigma * (w - x)
-                    own[i] = pi
-                    w = sigma * w + pi
-                elif method == "scaffold":
-                    shift = c - own[i]
-                    for _ in range(k0):
-                        w = w - gamma * (grad(w) + shift)
-                    new = own[i] - c + (x - w) / (gamma * np.float32(k0))
-                    change += new - own[i]
-                    own[i] = new
+                    total += admm(i, grad, x)
                 else:
-                    for _ in range(k0):
-                        w = w - gamma * (grad(w) + mu * (w - x) if method == "fedprox" else grad(w))
-                total += w
+                    total += scaffold(i, grad, x, c) if method == "scaffold" else descend(grad, x)
             x = total / (np.float32(algorithm.r0) * sum(r) if method == "fedadmm" else m)
-            c = c + change / m
         return (time.process_time() - begun) / setup.rounds, x
 
     return run

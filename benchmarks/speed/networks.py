@@ -213,7 +213,8 @@ class Turn(NamedTuple):
 def prepare(task: Task) -> Callable[[], Turn]:
     """Compare the models, and return a function that measures one repetition."""
     one_thread()
-    setup, now, batch = task.study(), clock_of(task.device), task.case.batch
+    setup, now = task.study(), clock_of(task.device)
+    batch = task.case.batch
     x, parts = start(setup).to(task.device), samples(setup, task)
     away = deviation(task)
     loop = Loop(task.case.make(), x, sliced(parts, batch))

@@ -24,6 +24,8 @@ CLASSES = rng.integers(0, 3, 60).astype(float)
 TIMES = 1 + np.floor(8 * rng.exponential(np.exp(-SCORES)))
 EVENTS = (rng.random(60) < 0.7).astype(float)
 SURVIVAL = np.where(EVENTS, TIMES, -TIMES)
+WEIGHTS = rng.integers(1, 4, 60).astype(float)
+SHIFTS = rng.normal(0, 0.3, 60)
 ONE = np.column_stack([A, np.ones(60)])
 WHERE = "60 samples on 3 clients"
 Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -37,9 +39,10 @@ class Found(NamedTuple):
 
 
 def ours(problem: object, samples: object, labels: object, sizes: object = SIZES, **more: object) -> mpifed.Result:
-    """A run of Newton's method to the end, or of what ``more`` says."""
+    """A run of Newton's method to the end, or of what ``more`` says; ``columns``: weights and offsets of samples."""
+    columns, sizes = more.pop("columns", {}), more.pop("sizes", sizes)
     study = {"algorithm": "newton", "objective": {"weights": "samples"}, "rounds": 40, "selection": "all"} | more
-    return mpifed.run(study, problem=problem, data=mpifed.arrays(samples, labels, sizes))
+    return mpifed.run(study, problem=problem, data=mpifed.arrays(samples, labels, sizes, **columns))
 
 
 def measured(method: str, package: str, compared: str, beside: Callable[[], tuple[Found, Found]]) -> Row:

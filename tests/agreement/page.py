@@ -14,19 +14,32 @@ HEAD = """# Agreement
 
 <!-- Written by `python -m tests.agreement`: change tests/agreement, not this page. -->
 
-mpifed beside other people's programs. Both have the same data, start and random choices, and compared are the model and
-f after every round, or at the end where a row says so: the largest difference of any coordinate over the largest
-coordinate. Where a program departs from its paper, mpifed follows the paper; why and by how much stands
-below the table.
+**{all} comparisons with {programs} programs of other people; in {close} of them mpifed and the program are at most
+1e-12 apart.** In {shipped} both are as they come: a method of mpifed by its name and settings, beside the program as it
+is; in {stored} of these, mpifed gets the random numbers that the program drew, or its selections. In the other
+{changed} something is changed, in mpifed by a class derived from the method or in the program, as the row says: these
+stand in a second table.
 
-Not covered: speed; the papers' own experiments, which the [outcomes](outcomes.md) are about; methods without a public
-program, and what these programs have that mpifed has not; FedDCD.jl and u-FedNL, which were not run; and whatever is
-not in the column *compared*.
-Trajectories of repositories were recorded once, in double precision, those of MATLAB programs under Octave, and so was
-what Flower, pfl-research and Opacus compute; other packages run beside mpifed. The numbers are those of one machine,
-rounded up to one digit, and on others the last bits differ: the test of this page allows for ten times as much.
+To rebuild this page: `python -m tests.agreement`, in a clone, after `pip install -e ".[mpich,dev]"`. Trajectories of
+{recorded} programs are files of `tests/agreement`, recorded once, in double precision, those of MATLAB programs under
+Octave; {live} packages run beside mpifed, and where one is not installed the command says so and keeps its rows.
+
+Both have the same data, start and random choices, and compared are the model and f after every round, or at the end
+where a row says so: the largest difference of any coordinate over the largest coordinate. Where a program departs from
+its paper, mpifed follows the paper; the reason below the table says what is otherwise, the row has that too and agrees,
+and *otherwise* is how far the two are apart without it. The numbers are those of one machine, rounded up to one digit,
+and on others the last bits differ: the test of this page allows for ten times as much.
+
+{every}
+
+Not covered: speed; the papers' own experiments, which the [outcomes](outcomes.md) are about; what these programs have
+that mpifed has not; and whatever is not in the column *compared*.
 """
-COLUMNS = ("method", "program", "commit", "compared", "x", "f", "reason")
+CHANGED = "Changed, in mpifed or in the program, as the row says:"
+LIVE = ("scikit-learn", "scipy", "statsmodels", "lifelines", "torch")  # the rest is recorded
+# Methods without a row, and why none can be.
+NONE: dict[str, str] = {}
+COLUMNS = ("method", "program", "commit", "compared", "x", "f", "otherwise", "reason")
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -64,7 +77,7 @@ def rounded(difference: float) -> str:
 
 def number(cell: str) -> float:
     """What ``rounded`` printed."""
-    return math.nan if cell == "–" else float(cell)
+    return math.nan if cell in ("–", "") else float(cell)
 
 
 def write(measured: Mapping[str, Iterable[Row]]) -> None:
@@ -75,36 +88,66 @@ def write(measured: Mapping[str, Iterable[Row]]) -> None:
         old = before.get(group, {})
         new = {name(row): row for row in measured[group]} if group in measured else old
         sections[group] = [old.get(key, row) if missing(row) else row for key, row in new.items()]
-    PAGE.write_text("\n".join([HEAD, *(printed(group, section) for group, section in sections.items())]), "utf-8")
+    text = [head([row for section in sections.values() for row in section])]
+    text += [printed(group, section) for group, section in sections.items()]
+    if NONE:
+        text.append(
+            "\n".join(["## Methods without a row\n", *(f"- `{method}`: {why}" for method, why in NONE.items()), ""])
+        )
+    PAGE.write_text("\n".join(text), "utf-8")
+
+
+def head(rows: list[Row]) -> str:
+    """What the page says of all rows."""
+    programs = {row.program for row in rows}
+    shipped = [row for row in rows if row.shipped]
+    return HEAD.format(
+        all=len(rows),
+        programs=len(programs),
+        close=sum(max(number(rounded(x)) for x in (row.x, row.f) if not math.isnan(x)) <= CLOSE for row in rows),
+        shipped=len(shipped),
+        stored=sum(bool(re.search("stored|replayed|same noise", row.compared)) for row in shipped),
+        changed=len(rows) - len(shipped),
+        recorded=len(programs - set(LIVE)),
+        live=len(programs & set(LIVE)),
+        every="Some methods have no row, and the end of this page says why." if NONE else "Every method has a row.",
+    )
 
 
 def printed(group: str, rows: list[Row]) -> str:
-    """A section: the table, and the reasons that its last column names by number."""
+    """A section: tables of rows as shipped and of others, and the reasons that the last column names by number."""
     reasons = list(dict.fromkeys(row.reason for row in rows if row.reason))
-    lines = [f"## {group.replace('_', ' ').capitalize()}\n", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    for row in rows:
-        link = (
-            f"[{row.program}](https://github.com/{row.program})" if REPOSITORY.fullmatch(row.program) else row.program
-        )
-        why = str(reasons.index(row.reason) + 1) if row.reason else ""
-        cells = (row.method, link, row.commit, row.compared, rounded(row.x), rounded(row.f), why)
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
+    lines = [f"## {group.replace('_', ' ').capitalize()}\n"]
+    for shipped in (True, False):
+        some = [line(row, reasons) for row in rows if row.shipped == shipped]
+        title = [] if shipped else [f"{CHANGED}\n"]
+        header = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+        lines += [*title, *header, *some, ""] if some else []
+    lines += [f"{number}. {reason}" for number, reason in enumerate(reasons, 1)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def line(row: Row, reasons: list[str]) -> str:
+    """A line of a table."""
+    link = f"[{row.program}](https://github.com/{row.program})" if REPOSITORY.fullmatch(row.program) else row.program
+    numbers = (rounded(row.x), rounded(row.f), rounded(row.otherwise) if row.reason else "")
+    why = str(reasons.index(row.reason) + 1) if row.reason else ""
+    return f"| {' | '.join((row.method, link, row.commit, row.compared, *numbers, why))} |"
 
 
 def read() -> dict[str, dict[tuple[str, str, str], Row]]:
     """The rows of the page by group and name, with the numbers that are printed."""
     found: dict[str, dict[tuple[str, str, str], Row]] = {}
     text = PAGE.read_text("utf-8") if PAGE.exists() else ""
-    for section in re.split(r"^## ", text, flags=re.M)[1:]:
+    for section in re.split(r"^## ", text.partition("## Methods without")[0], flags=re.M)[1:]:
         title, _, body = section.partition("\n")
         reasons = dict(re.findall(r"^(\d+)\. (.*)$", body, re.M))
         table = found[title.strip().lower().replace(" ", "_")] = {}
-        for line in re.findall(r"^\| (.*) \|$", body, re.M)[1:]:
-            method, program, commit, compared, x, f, why = line.split(" | ")
+        for cells in re.findall(r"^\| (?!method \|)(.*) \|$", body, re.M):
+            method, program, commit, compared, x, f, otherwise, why = cells.split(" | ")
             program = re.sub(r"\[(.*)\]\(.*\)", r"\1", program)
-            row = Row(method, program, commit, compared, number(x), number(f), reasons.get(why.strip(), ""))
+            reason, far = reasons.get(why.strip(), ""), number(otherwise.strip())
+            row = Row(method, program, commit, compared, number(x), number(f), reason, otherwise=far)
             assert name(row) not in table, f"{name(row)} is there twice"
             table[name(row)] = row
     return found
@@ -119,12 +162,13 @@ def faults(row: Row, page: Row | None) -> list[str]:
         return found
     if REPOSITORY.fullmatch(row.program) and row.commit != page.commit:
         found.append(f"commit {row.commit}, on the page {page.commit}")
-    for what, difference, before in (("x", row.x, page.x), ("f", row.f, page.f)):
+    for what in ("x", "f", "otherwise"):
+        difference, before = getattr(row, what), getattr(page, what)
         if math.isnan(difference) != math.isnan(before):
             found.append(f"{what} is {rounded(difference)}, on the page {rounded(before)}")
-        if difference > row.bound:
+        if what != "otherwise" and difference > row.bound:
             found.append(f"{what} differs by {difference:.1e}, more than {row.bound:.0e}")
-        if difference > CLOSE and not row.reason:
+        if what != "otherwise" and difference > CLOSE and not row.reason:
             found.append(f"{what} differs by {difference:.1e}, and there is no reason")
         if max(difference, before) > CLOSE and not before / 20 <= difference <= 10 * before:
             found.append(f"{what} differs by {difference:.1e}, on the page {rounded(before)}")

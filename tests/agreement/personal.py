@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.agreement.row import Row, apart, program
-from tests.agreement.stored import by_sizes, case, replayed
+from tests.agreement.row import Row, apart
+from tests.agreement.stored import by_sizes, case, program, replayed
 
 # Local rounds R, the server's β and the mean over the selected alone, which pfedme of mpifed does not have.
 ROUNDS = '''
@@ -43,12 +43,9 @@ OWN = (
 def rows(scratch: Path) -> Iterator[Row]:
     one, some = case("pfedme-dinh", "all-one-local"), case("pfedme-dinh", "uneven-some-beta2")
     (scratch / "rounds.py").write_text(ROUNDS, "utf-8")
-    yield pfedme(
-        one, scratch, "all 6 clients, R = β = 1, begin = server; personal models of the last round too", begin="server"
-    )
-    yield pfedme(one, scratch, "all 6 clients, R = β = 1, begin = own; personal models of the last round too")._replace(
-        reason=OWN, bound=0.2
-    )
+    all_six = "all 6 clients, R = β = 1, begin = server; personal models of the last round too"
+    row = pfedme(one, scratch, all_six, begin="server")
+    yield row.without(OWN, pfedme(one, scratch, all_six))
     more = {"name": f"{scratch / 'rounds.py'}:Rounds", "R": int(some["local_rounds"]), "beta": some["beta"]}
     yield pfedme(some, scratch, "3 of 6 clients replayed, uneven sizes, R = β = 2 by a derived class", **more)
     yield ditto(scratch)

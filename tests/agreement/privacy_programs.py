@@ -36,6 +36,7 @@ from pfl.privacy.privacy_mechanism import CentrallyAppliedPrivacyMechanism
 from pfl.stats import MappedVectorStatistics
 
 from mpifed.core.streams import stream
+from mpifed.features.privacy import accounting
 
 STORED = Path(__file__).parent / "private.npz"
 M, N, ROUNDS, STEPS, RATE, SEED = 12, 5, 10, 3, 0.1, 7
@@ -191,13 +192,25 @@ def pfl_adaptive(noise: bool, double: bool) -> dict[str, np.ndarray]:
         return run_pfl(mechanism, ALL, noise)
 
 
-def spent(z: float, q: float, rounds: int, delta: float) -> tuple[float, float]:
-    """Return ε by Opacus' Rényi accountant, and by pfl-research's loss distributions."""
+def spent(z: float, q: float, rounds: int, delta: float) -> tuple[float, float, float, float]:
+    """Return ε by Opacus' Rényi accountant, with all of its orders and with mpifed's whole ones, and by pfl-research's
+    loss distributions, with its own grid and with mpifed's or, where mpifed has none, with one ten times finer."""
     accountant = RDPAccountant()
     accountant.history = [(z, q, rounds)]
-    pfl = PLDPrivacyAccountant(rounds, q, "gaussian", delta=delta, noise_parameter=z)
-    assert pfl.epsilon is not None
-    return accountant.get_epsilon(delta), pfl.epsilon
+    orders, _ = accounting.renyi_curve(z, q)
+    with mock.patch.object(accounting, "privacy_loss", wraps=accounting.privacy_loss) as asked:
+        if q < 1:
+            accounting.GaussianRounds(z, q).epsilon(int(rounds), delta)
+    width = asked.call_args.args[2] if asked.called else 1e-5
+
+    def pfl(width: float) -> float:
+        given = {"noise_parameter": z, "value_discretization_interval": width}
+        found = PLDPrivacyAccountant(rounds, q, "gaussian", delta=delta, **given).epsilon
+        assert found is not None
+        return found
+
+    whole = accountant.get_epsilon(delta, alphas=[order for order in orders if order == int(order)])
+    return accountant.get_epsilon(delta), whole, pfl(1e-4), pfl(width)
 
 
 def trajectories() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
@@ -239,6 +252,7 @@ if __name__ == "__main__":
     stored = {f"{case}/{what}": array for case, found in trajectories() for what, array in found.items()}
     constants = {"clip": CLIP, "first_clip": FIRST_CLIP, "z": MULTIPLIER, "count_noise": COUNT_NOISE, "seed": SEED}
     problem = {"A": A, "b": B, "sizes": SIZES, "five": FIVE, "steps": STEPS, "rate": RATE, "rounds": ROUNDS}
-    opacus, pfl = np.array([spent(*setting) for setting in SETTINGS]).T
-    epsilons = {"settings": np.array(SETTINGS), "opacus": opacus, "pfl": pfl}
+    names = ("opacus", "opacus whole", "pfl", "pfl grid")
+    epsilons = dict(zip(names, np.array([spent(*setting) for setting in SETTINGS]).T, strict=True))
+    epsilons["settings"] = np.array(SETTINGS)
     np.savez_compressed(STORED, **stored, **constants, **problem, **epsilons)

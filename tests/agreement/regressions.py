@@ -14,8 +14,10 @@ from tests.agreement.packages import (
     NUMBERS,
     ONE,
     POSITIVE,
+    SHIFTS,
     SURVIVAL,
     TIMES,
+    WEIGHTS,
     WHERE,
     A,
     Found,
@@ -30,6 +32,34 @@ REGRESSIONS = [
     ({"name": "gamma", "bias": False}, "Gamma", POSITIVE),
     ({"name": "logistic", "mu": 0.0}, "Logit", BINARY),
 ]
+
+
+BOTH = {"frequency": WEIGHTS, "offset": SHIFTS}
+# Problem, family of statsmodels, labels, weights and offsets.
+ESTIMATES = "estimates, standard errors, log-likelihood"
+COLUMNS: list[tuple[dict[str, object] | str, str, np.ndarray, dict[str, np.ndarray]]] = [
+    ({"name": "poisson", "bias": False}, "Poisson", COUNTS, {"offset": SHIFTS}),
+    ({"name": "poisson", "bias": False}, "Poisson", COUNTS, {"frequency": WEIGHTS}),
+    ({"name": "poisson", "bias": False}, "Poisson", COUNTS, BOTH),
+    ({"name": "gamma", "bias": False}, "Gamma", POSITIVE, BOTH),
+    ({"name": "logistic", "mu": 0.0}, "Binomial", BINARY, BOTH),
+    ("least-squares", "Gaussian", NUMBERS, BOTH),
+]
+
+
+def weighted(
+    problem: dict[str, object] | str, name: str, labels: np.ndarray, columns: dict[str, np.ndarray]
+) -> tuple[Found, Found]:
+    """Coefficients and standard errors with weights and offsets of samples, and the log-likelihood."""
+    import statsmodels.api as sm
+
+    mine = ours(problem, ONE, labels, columns=columns).fit()
+    link = {"link": sm.families.links.Log()} if name == "Gamma" else {}
+    given = {"offset": columns.get("offset"), "freq_weights": columns.get("frequency")}
+    theirs = sm.GLM(labels, ONE, getattr(sm.families, name)(**link), **given).fit(
+        tol=1e-14, maxiter=99, tol_criterion="params"
+    )
+    return Found((mine.x, mine.error), mine.likelihood), Found((theirs.params, theirs.bse), theirs.llf)
 
 
 def glm(problem: dict[str, object] | str, name: str, labels: np.ndarray) -> tuple[Found, Found]:
@@ -81,6 +111,10 @@ def rows(scratch: Path) -> Iterator[Row]:
         what = "estimates, standard errors, those by client, log-likelihood"
         beside = partial(glm, problem, name, labels)
         yield measured("newton and fit", "statsmodels", f"{name}: {what}, {WHERE}", beside)
+    for problem, name, labels, columns in COLUMNS:
+        what = f"{name}, {' and '.join(f'{column}s' for column in columns)} of samples: {ESTIMATES}, {WHERE}"
+        what = what.replace("frequencys", "weights")
+        yield measured("newton and fit", "statsmodels", what, partial(weighted, problem, name, labels, columns))
     what = f"estimates, standard errors, partial log-likelihood, {WHERE} as strata"
     for ties in ("breslow", "efron"):
         yield measured("newton and fit", "statsmodels", f"PHReg, {ties}: {what}", partial(cox, ties))

@@ -1,13 +1,19 @@
 """A stored case of a program, run by mpifed on the same samples, from the same model and with the same clients."""
 
+import io
+import lzma
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mpifed
-from tests.agreement.row import FOLDER
+
+# Arrays of folder/case/name, and folder/program, its name and the first digits of its commit or its version. One array
+# is there in several cases; compressed as one stream it takes its place once.
+TRAJECTORIES = Path(__file__).parent / "trajectories.npz.xz"
 
 # The f of each client, so that f without weights is there beside means of models by sizes; weight decay on all of x.
 PROBLEMS = '''
@@ -36,11 +42,30 @@ class Softmax(Recording, problems.Softmax):
 '''
 
 
+@cache
+def trajectories() -> dict[str, np.ndarray]:
+    """All stored arrays by folder/case/name."""
+    return dict(np.load(io.BytesIO(lzma.decompress(TRAJECTORIES.read_bytes()))))
+
+
 def case(folder: str, name: str) -> dict[str, Any]:
-    """The arrays of a case, single numbers as numbers of Python, and its path."""
-    path = (FOLDER / folder / f"{name}.npz").resolve()
-    arrays = np.load(path)
-    return {"path": path} | {key: arrays[key] if arrays[key].ndim else arrays[key].item() for key in arrays}
+    """The arrays of a case, single numbers as numbers of Python."""
+    prefix = f"{folder}/{name}/"
+    found = {key.removeprefix(prefix): array for key, array in trajectories().items() if key.startswith(prefix)}
+    assert found, f"{TRAJECTORIES.name} has no case {prefix}"
+    return {key: array if array.ndim else array.item() for key, array in found.items()}
+
+
+def program(folder: str) -> tuple[str, str]:
+    """Repository and the first digits of its commit, or package and version."""
+    name, version = trajectories()[f"{folder}/program"].tolist()
+    return name, version
+
+
+def saved(Z: Mapping[str, Any], path: Path) -> str:
+    """The arrays of a case as a file, for plug-ins that read one."""
+    np.savez(path, **Z)
+    return str(path)
 
 
 def replayed(Z: Mapping[str, Any], scratch: Path, **study: Any) -> mpifed.Result:

@@ -1,12 +1,14 @@
 """Every row of the page of agreement is measured anew, and the page has these rows and no others."""
 
+import re
+
 import pytest
 
+from mpifed.core.methods import METHODS
 from tests.agreement import page
-from tests.agreement.row import CLOSE, Row, apart, needs_oracles
+from tests.agreement.row import CLOSE, Row, apart
 
 
-@needs_oracles
 @pytest.mark.slow
 @pytest.mark.parametrize("group", page.groups())
 def test_the_page_has_the_rows_of_a_group(group, tmp_path):
@@ -25,6 +27,13 @@ def test_the_page_has_a_section_for_each_group_and_no_row_twice():
     assert list(sections) == page.groups()
     assert len({page.name(row) for row in rows}) == len(rows)
     assert not [page.name(row) for row in rows if not row.reason and (row.x > CLOSE or row.f > CLOSE)]
+
+
+def test_every_method_has_a_row_or_the_page_says_why_none_can():
+    rows = [row for section in page.read().values() for row in section.values()]
+    compared = {re.split("[ ,]", row.method)[0] for row in rows}
+    assert METHODS.keys() - compared == page.NONE.keys()
+    assert all(f"- `{method}`: {why}" in page.PAGE.read_text("utf-8") for method, why in page.NONE.items())
 
 
 @pytest.mark.parametrize(

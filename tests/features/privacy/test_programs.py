@@ -74,8 +74,9 @@ def test_flowers_own_bound_goes_away_from_the_quantile(side, stored):
     assert np.all(np.diff(stored.Z[f"flower adaptive{side}, bit/clip"]) < 0)
 
 
-def test_epsilons_are_those_of_opacus_and_pfl_to_a_thousandth(stored):
+def test_epsilons_are_those_of_opacus_and_pfl(stored):
     pytest.importorskip("dp_accounting")
     found = list(epsilons(stored.Z))
     assert len(found) == 10
-    assert max(row.x for row in found) < 1e-3
+    assert not [row for row in found if row.x > row.bound]
+    assert max(row.otherwise for row in found if row.reason) < 1e-3  # as the two come

@@ -97,59 +97,62 @@ def softmax(A: Array, b: Array) -> Gradient:
     return gradient
 
 
-def plain_loop(setup: config.Experiment, method: str) -> Callable[[], tuple[float, Array]]:
-    """The method as a loop over clients, to be run: CPU seconds of a round, and the model."""
-    data = setup.data.load(setup.seed, setup.dtype)
-    X, y = (part.astype(setup.dtype) for part in data.rows(0, data.m))
-    kind = softmax if setup.problem.takes() == "classes" else logistic
-    ends = np.cumsum(data.sizes)[:-1]
-    parts = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
-    gradients = [kind(*part) for part in parts]
-    algorithm: Any = setup.algorithm
-    n, m = setup.problem.dim(data), np.float32(data.m)
-    k0 = algorithm.k0
-    gamma, mu = np.float32(GAMMA), np.float32(OPTIONS["fedprox"]["mu"])
-    own = np.zeros((data.m, n), setup.dtype)  # c_i of scaffold, π_i of fedadmm
-    # r_i of the gradient's Lipschitz constant, and σ_i: what mpifed computes once too
-    tops = [np.linalg.eigvalsh(A @ A.T)[-1] for A, _ in parts] if method == "fedadmm" else []
-    r = [np.float32((top / 4 + MU) / len(b)) / m for top, (_, b) in zip(tops, parts, strict=False)]
+class PlainLoop:
+    """A method as a loop over clients, written out in numpy."""
 
-    def descend(grad: Gradient, x: Array) -> Array:
-        w = x
-        for _ in range(k0):
-            w = w - gamma * (grad(w) + mu * (w - x) if method == "fedprox" else grad(w))
+    def __init__(self, setup: config.Experiment, method: str) -> None:
+        data = setup.data.load(setup.seed, setup.dtype)
+        X, y = (part.astype(setup.dtype) for part in data.rows(0, data.m))
+        kind = softmax if setup.problem.takes() == "classes" else logistic
+        ends = np.cumsum(data.sizes)[:-1]
+        parts = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
+        self.gradients = [kind(*part) for part in parts]
+        self.rounds, self.method, self.m = setup.rounds, method, np.float32(data.m)
+        algorithm: Any = setup.algorithm
+        self.k0 = algorithm.k0
+        self.gamma, self.mu = np.float32(GAMMA), np.float32(OPTIONS["fedprox"]["mu"])
+        self.own = np.zeros((data.m, setup.problem.dim(data)), setup.dtype)  # c_i of scaffold, π_i of fedadmm
+        if method == "fedadmm":
+            # r_i of the gradient's Lipschitz constant, and σ_i: what mpifed computes once too
+            tops = [np.linalg.eigvalsh(A @ A.T)[-1] for A, _ in parts]
+            self.r = [np.float32((top / 4 + MU) / len(b)) / self.m for top, (_, b) in zip(tops, parts, strict=True)]
+            self.r0 = np.float32(algorithm.r0)
+
+    def local(self, i: int, grad: Gradient, x: Array, c: Array) -> Array:
+        """Local steps of client i from x; ``c`` is the mean control variate of scaffold."""
+        w, shift = x, c - self.own[i] if self.method == "scaffold" else c
+        for _ in range(self.k0):
+            if self.method == "scaffold":
+                w = w - self.gamma * (grad(w) + shift)
+            else:
+                w = w - self.gamma * (grad(w) + self.mu * (w - x) if self.method == "fedprox" else grad(w))
+        if self.method == "scaffold":
+            self.own[i] += (x - w) / (self.gamma * np.float32(self.k0)) - c
         return w
 
-    def scaffold(i: int, grad: Gradient, x: Array, c: Array) -> Array:
-        w, shift = x, c - own[i]
-        for _ in range(k0):
-            w = w - gamma * (grad(w) + shift)
-        own[i] += (x - w) / (gamma * np.float32(k0)) - c
-        return w
+    def admm(self, i: int, grad: Gradient, x: Array) -> Array:
+        """σ_i w_i + π_i after k0 iterations of client i."""
+        w, first = x, grad(x) / self.m
+        r, pi = self.r[i], self.own[i]
+        sigma = self.r0 * r
+        for _ in range(self.k0):
+            w = ((r + sigma) * x - (first + pi)) / (r + sigma)
+            w = (r * w + sigma * x - (grad(w) / self.m + pi)) / (r + sigma)
+            pi += sigma * (w - x)
+        return sigma * w + pi
 
-    def admm(i: int, grad: Gradient, x: Array) -> Array:
-        w, first, sigma = x, grad(x) / m, np.float32(algorithm.r0) * r[i]
-        for _ in range(k0):
-            w = ((r[i] + sigma) * x - (first + own[i])) / (r[i] + sigma)
-            w = (r[i] * w + sigma * x - (grad(w) / m + own[i])) / (r[i] + sigma)
-            own[i] += sigma * (w - x)
-        return sigma * w + own[i]
-
-    def run() -> tuple[float, Array]:
-        x = np.zeros(n, setup.dtype)
-        own[:] = 0
+    def run(self) -> tuple[float, Array]:
+        """CPU seconds of a round, and the model."""
+        x = np.zeros_like(self.own[0])
+        self.own[:] = 0
+        dual = self.method == "fedadmm"
         begun = time.process_time()
-        for _ in range(setup.rounds):
-            c, total = own.mean(axis=0) if method == "scaffold" else x, np.zeros_like(x)
-            for i, grad in enumerate(gradients):
-                if method == "fedadmm":
-                    total += admm(i, grad, x)
-                else:
-                    total += scaffold(i, grad, x, c) if method == "scaffold" else descend(grad, x)
-            x = total / (np.float32(algorithm.r0) * sum(r) if method == "fedadmm" else m)
-        return (time.process_time() - begun) / setup.rounds, x
-
-    return run
+        for _ in range(self.rounds):
+            total, c = np.zeros_like(x), self.own.mean(axis=0) if self.method == "scaffold" else x
+            for i, grad in enumerate(self.gradients):
+                total += self.admm(i, grad, x) if dual else self.local(i, grad, x, c)
+            x = total / (self.r0 * sum(self.r) if dual else self.m)
+        return (time.process_time() - begun) / self.rounds, x
 
 
 def prepare(case: str, method: str, steps: int, kind: str, rounds: int) -> Callable[[], Times]:
@@ -157,13 +160,13 @@ def prepare(case: str, method: str, steps: int, kind: str, rounds: int) -> Calla
     m, d, n = CASES[case]
     table = study(case, method, steps, kind, rounds)
     plain, scores = (config.experiment(table | {"space": space}) for space in ("parameters", "samples"))
-    loop = plain_loop(plain, method)
+    loop = PlainLoop(plain, method)
     rng = np.random.default_rng(0)
     A = rng.standard_normal((m, d, n), np.float32)
     K = np.matmul(A, A.mT)
 
     def run() -> Times:
-        of_loop, x = loop()
+        of_loop, x = loop.run()
         of_plain, y = ours(plain)
         of_scores, z = ours(scores)
         least = 2 * clock_product(A), steps * clock_product(K)

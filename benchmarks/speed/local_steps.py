@@ -107,7 +107,8 @@ class PlainLoop:
         ends = np.cumsum(data.sizes)[:-1]
         parts = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
         self.gradients = [kind(*part) for part in parts]
-        self.rounds, self.method = setup.rounds, method
+        self.rounds = setup.rounds
+        self.method = method
         self.m = np.float32(data.m)
         algorithm: Any = setup.algorithm
         self.k0 = algorithm.k0

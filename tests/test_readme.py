@@ -170,6 +170,15 @@ def test_the_readme_is_two_screens_and_leads_to_every_page():
     assert f"[{len(config.FAMILIES['algorithm'].choices)} methods](docs/reference/methods.md)" in README
 
 
+def test_the_readme_counts_comparisons_as_their_page_does():
+    page = (ROOT / "docs" / "studies" / "agreement.md").read_text("utf-8")
+    numbers = re.search(r"(\d+) comparisons with (\d+) programs of other people; in (\d+) of them", page).groups()
+    assert (
+        re.search(r"\[(\d+) comparisons\]\(\S+\) with (\d+) programs .* agree, (\d+) of them", README).groups()
+        == numbers
+    )
+
+
 def test_python_finds_the_package_beside_a_clone_of_the_same_name(tmp_path):
     """A clone is a folder called mpifed, which Python would take for a package where an install is only a hook."""
     (tmp_path / "mpifed").mkdir()

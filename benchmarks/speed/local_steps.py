@@ -112,7 +112,8 @@ class PlainLoop:
         self.m = np.float32(data.m)
         algorithm: Any = setup.algorithm
         self.k0 = algorithm.k0
-        self.gamma, self.mu = np.float32(GAMMA), np.float32(OPTIONS["fedprox"]["mu"])
+        self.gamma = np.float32(GAMMA)
+        self.mu = np.float32(OPTIONS["fedprox"]["mu"])
         self.own = np.zeros((data.m, setup.problem.dim(data)), setup.dtype)  # c_i of scaffold, π_i of fedadmm
         if method == "fedadmm":
             # r_i of the gradient's Lipschitz constant, and σ_i: what mpifed computes once too

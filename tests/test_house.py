@@ -282,7 +282,7 @@ BOUNDS = {
     "lists and texts times a condition": 0,
     "lines of mpifed": 56_700,
     "lines of tests": 52_550,
-    "lines of benchmarks": 11_660,
+    "lines of benchmarks": 11_670,
 }
 
 

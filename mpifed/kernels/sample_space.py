@@ -51,7 +51,8 @@ def pays(D: int, n: int, steps: float, vectors: int, batches: bool = False) -> b
     in mini-batches, whose rows are copied first: that counts 1.5 times for A_i and, as measured, 3 times for K_i.
     """
     if batches:
-        steps, D = 1.5 * steps, 2 * D
+        steps *= 1.5
+        D *= 2
     return n >= 2 * D and LARGE * steps >= D and 2 * steps * n >= GAIN * ((vectors + 1) * n + steps * D)
 
 

@@ -280,8 +280,8 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 56_350,
-    "lines of tests": 50_560,
+    "lines of mpifed": 56_520,
+    "lines of tests": 50_640,
     "lines of benchmarks": 10_880,
 }
 
@@ -305,9 +305,9 @@ WORDS = {
     "slots of hosts and servers": 7,  # 5
     "refusing lines": 4_202,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 430,  # 420
-    "modules with one importer": 66,  # 60
-    "modules below 40 lines": 14,  # 10
+    "modules": 433,  # 420
+    "modules with one importer": 68,  # 60
+    "modules below 40 lines": 15,  # 10
 }
 
 

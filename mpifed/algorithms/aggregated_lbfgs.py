@@ -1,6 +1,6 @@
-"""A quasi-Newton method on remembered gradients: the aggregated steps of A. Mokhtari, M. Gürbüzbalaban, A. Ribeiro,
+"""Aggregated L-BFGS, mpifed's quasi-Newton form of DIAG, the method of A. Mokhtari, M. Gürbüzbalaban, A. Ribeiro,
 "Surpassing gradient descent provably: A cyclic incremental method with linear convergence rate", arXiv:1611.00347
-(2018), in the metric of L-BFGS."""
+(2018)."""
 
 from typing import Annotated, NamedTuple
 
@@ -59,7 +59,9 @@ class AggregatedLBFGS(Algorithm, tag="aggregated-lbfgs"):
         return Server(x, table, table, np.zeros(fed.m, x.dtype), pairs, pairs, gamma)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x, S, Y = server.x, server.S, server.Y
+        x = server.x
+        S = server.S
+        Y = server.Y
         gamma = rate_at(self.gamma or server.gamma, fed)
         selected = fed.select(x)
         ids = np.arange(fed.m) if selected is None else selected
@@ -71,9 +73,9 @@ class AggregatedLBFGS(Algorithm, tag="aggregated-lbfgs"):
             s, y = (known @ (new - old) / known.sum() for new, old in ((X, server.X), (G, server.G)))
             S, Y = remember_pair(S, Y, s, y + self.damping / gamma * s)
         known[ids] = 1
-        middle, g = known @ X / known.sum(), known @ G / known.sum()
+        g = known @ G / known.sum()
         d = lbfgs_direction(S, Y, g) if Y.any() else -gamma * g
-        return server._replace(x=middle + d, X=X, G=G, known=known, S=S, Y=Y)
+        return server._replace(x=known @ X / known.sum() + d, X=X, G=G, known=known, S=S, Y=Y)
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """Return ∇f_i."""

@@ -1,5 +1,6 @@
 """python -m benchmarks.robust: write docs/studies/robust.md, five robust means under five attacks, in minutes."""
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,6 +146,8 @@ def lines(study: Study) -> list[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.robust", description=__doc__)
+    parser.parse_args()
     for number, study in enumerate(STUDIES):
         table = "\n".join(lines(study))
         begin = f"<!-- table {number} -->\n"

@@ -7,6 +7,7 @@ import numpy as np
 
 from benchmarks.arena.plan import DRAWN, SCORES, Facts, Setting, Workload, rules, study, table
 from mpifed.algorithms.fedadmm import FedADMM
+from mpifed.compressors.compressor import Compressor
 from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
@@ -19,22 +20,30 @@ from mpifed.features.simulated_time.system import System
 from mpifed.results.result import RunRecord
 
 CACHE = Cache()
-NUMBER = 8  # bytes of one
+ACCURACY = "validation_accuracy"
+COLUMNS = ("objective", "validation_objective", ACCURACY)
+NUMBER = 4  # bytes of one that travels, for everybody
+RUN = 8  # bytes of one in runs
 
 
 class Curve(NamedTuple):
-    """A run: f after every round (T,), and what all rounds up to it cost by score, (T,) each."""
+    """A run: columns after every round (T,), and what the start and all rounds cost by score, (T,) each."""
 
-    f: Array
+    values: dict[str, Array]
     costs: dict[str, Array]
 
 
 class Ended(NamedTuple):
-    """A run with all that its costs follow from; ``tables``: the [system] of every score in seconds."""
+    """A run with all that its costs follow from; ``tables``: the [system] of every score in seconds.
+
+    ``before``: gradients of all clients before round one; ``trials``: whether a round may have more than one exchange.
+    """
 
     result: RunRecord
     config: Experiment
     tables: dict[str, dict[str, Any]]
+    before: float
+    trials: bool
 
 
 class Watch(Progress):
@@ -42,11 +51,19 @@ class Watch(Progress):
 
     def __init__(self, known: Facts) -> None:
         super().__init__(None)
-        self.goal = known.goals[-1] if known.goals else -math.inf
+        self.left = set(zip(known.columns, known.goals, strict=True))
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
-        if row.get("objective", math.inf) <= self.goal:
-            self.stop = "the goal is reached"
+        self.left -= {
+            (column, level) for column, level in self.left if column in row and met(column, row[column], level)
+        }
+        if not self.left:
+            self.stop = "the goals are reached"
+
+
+def met(column: str, values: Any, level: float) -> Any:
+    """Whether values of a column are as good as a level: accuracies at least, all else at most."""
+    return values >= level if column == ACCURACY else values <= level
 
 
 def systems(known: Facts, passes: float | None) -> dict[str, dict[str, Any]]:
@@ -54,8 +71,8 @@ def systems(known: Facts, passes: float | None) -> dict[str, dict[str, Any]]:
     ticks = rules().system
     rates = {
         "speed": known.samples / ticks.tick,
-        "bandwidth_down": NUMBER * known.n / ticks.tick,
-        "bandwidth_up": NUMBER * known.n / ticks.tick,
+        "bandwidth_down": RUN * known.n / ticks.tick,
+        "bandwidth_up": RUN * known.n / ticks.tick,
     }
     equal = rates | {"latency": ticks.tick / 2} | ({} if passes is None else {"passes": passes})
     spread = {key: {"name": "lognormal", "median": value, "sigma": ticks.lognormal} for key, value in rates.items()}
@@ -75,23 +92,66 @@ def run(workload: Workload, known: Facts, one: Setting, seed: int) -> Ended | No
     except RunError:
         return None
     assert recorder is not None
-    return Ended(recorder.result(), config, tables)
+    own_table = table(one.method)
+    return Ended(recorder.result(), config, tables, own_table.get("before", 0.0), bool(own_table.get("curvature")))
 
 
 def curve(of: Ended, seed: int) -> Curve:
-    """f and the costs of a run, whose [system] is that of equal devices, on devices that ``seed`` draws."""
-    result, config = of.result, of.config
-    f = np.asarray(result.rounds["objective"], float)
-    bits = np.asarray(result.rounds["bits_up"], float) + np.asarray(result.rounds["bits_down"], float)
+    """Columns and costs of a run, whose [system] is that of equal devices, on devices that ``seed`` draws.
+
+    A gradient and an exchange before round one count in all scores, and so does every further exchange of a round, at
+    which clients compute f_i.
+    """
+    result, config, before = of.result, of.config, of.before
     rows = selections(result, config)
     times = {score: Times(System.build(of.tables[score], "system"), result, config, seed) for score in SCORES[2:]}
     units = done(result, config, rows)
+    more = (
+        np.maximum(np.diff(np.asarray(result.rounds["exchanges"], float)) - 1, 0) if of.trials else np.zeros(len(rows))
+    )
     if units is None:
         units = times["equal"].units(rows, np.diff(result.rounds["simulated_seconds"]))
     work, total = times["equal"].work, float(np.sum(result.clients["samples"]))
     passes = [unit * float(work[who].sum()) / total for who, unit in zip(rows, units, strict=True)]
-    seconds = {score: one.rounds(rows, units) for score, one in times.items()}
-    return Curve(f, {"bits": bits, "passes": running(passes), **{key: running(of) for key, of in seconds.items()}})
+    first = before * float(work.sum()) / total
+    costs = {"bits": bits(result, config, before), "passes": running(first, passes + rules().curvature.value * more)}
+    for score, one in times.items():
+        costs[score] = running(one.start(before), np.array(one.rounds(rows, units)) + more * one.trial())
+    columns = {key: np.asarray(value, float) for key, value in result.rounds.items() if key in COLUMNS}
+    return Curve(columns, costs)
+
+
+def bits(result: RunRecord, config: Experiment, before: float) -> Array:
+    """Bits up and down so far, as if every number had 32 bits."""
+    assert result.x is not None
+    n, found = result.x.size, np.zeros(len(result.rounds["bits_up"]))
+    for way, C in compressors(config).items():
+        sent = np.asarray(result.rounds[f"bits_{way}"], float)
+        if before and way == "up" and not sent[0]:
+            sent = sent + (RUN * 8 * n if C is None else C.bits(n, RUN)) * result.m  # what the ledger leaves out
+        found += sent * (NUMBER / RUN if C is None else C.bits(n, NUMBER) / C.bits(n, RUN))
+    return found
+
+
+def compressors(config: Experiment) -> dict[str, Compressor | None]:
+    """The compressor of uploads and of downloads, of [compress] or of the method."""
+    own = {"up": getattr(config.algorithm, "compressor", None), "down": None}
+    return own if config.compress is None else {way: config.compress.by_direction().get(way) for way in own}
+
+
+def message(config: Experiment, n: int, number: int) -> tuple[float, float]:
+    """The bytes of a message down and up."""
+    down, up = (
+        count * number if C is None else count / n * -(-C.bits(n, number) // 8)
+        for count, C in zip(config.algorithm.message_size(n), both(config), strict=True)
+    )
+    return down, up
+
+
+def both(config: Experiment) -> list[Compressor | None]:
+    """The compressors down and up of [compress]; a method that compresses says itself how many numbers travel."""
+    found = {} if config.compress is None else config.compress.by_direction()
+    return [found.get("down"), found.get("up")]
 
 
 def done(result: RunRecord, config: Experiment, rows: list[Array]) -> list[float] | None:
@@ -115,9 +175,9 @@ def selections(result: RunRecord, config: Experiment) -> list[Array]:
     return [result.selected(round) for round in range(1, result.cr + 1)]
 
 
-def running(values: Any) -> Array:
-    """Sums up to every round, from 0 in round 0: (T,)."""
-    return np.concatenate([[0.0], np.cumsum(values)])
+def running(first: float, values: Any) -> Array:
+    """Sums up to every round, from ``first`` in round 0: (T,)."""
+    return first + np.concatenate([[0.0], np.cumsum(values)])
 
 
 class Times:
@@ -127,14 +187,31 @@ class Times:
         sizes = np.asarray(result.clients["samples"])
         m = len(sizes)
         assert result.x is not None
-        down, up = (numbers * NUMBER for numbers in config.algorithm.message_size(result.x.size))
+        n = result.x.size
         drawn = {
             key: system.draw_property(seed, key, m) for key in ("speed", "bandwidth_down", "bandwidth_up", "latency")
         }
         self.work = system.count_work(config.algorithm, sizes)
         self.computing = self.work / drawn["speed"]
-        self.away = 2 * drawn["latency"] + down / drawn["bandwidth_down"] + up / drawn["bandwidth_up"]
+        self.once = sizes / drawn["speed"]
+        self.latency = 2 * drawn["latency"]
+        # Bandwidths are of numbers with RUN bytes; the run itself took these, the score takes NUMBER bytes.
+        scale = RUN / NUMBER
+        pace = 1 / drawn["bandwidth_down"], 1 / drawn["bandwidth_up"]
+        self.ran, self.away = (
+            self.latency + sum(size * factor * one for size, one in zip(message(config, n, number), pace, strict=True))
+            for number, factor in ((RUN, 1.0), (NUMBER, scale))
+        )
+        self.model = n * RUN * pace[0]
         self.everyone = config.algorithm.participation.everyone
+
+    def start(self, before: float) -> float:
+        """The seconds of what all clients compute and send before round one."""
+        return float((self.away + before * self.computing).max()) if before else 0.0
+
+    def trial(self) -> float:
+        """The seconds of an exchange at which clients receive a model and send a value of f_i."""
+        return float((self.latency + self.model + rules().curvature.value * self.once).max())
 
     def waited(self, who: Array) -> Any:
         """Whom the server waits for."""
@@ -145,7 +222,7 @@ class Times:
         found = []
         for who, T in zip(rows, seconds.tolist(), strict=True):
             slowest = float(self.computing[self.waited(who)].max())
-            found.append(float(max(1, round((T - float(self.away[0])) / slowest))))
+            found.append(float(max(1, round((T - float(self.ran[0])) / slowest))))
         return found
 
     def rounds(self, rows: list[Array], units: list[float]) -> list[float]:
@@ -155,11 +232,11 @@ class Times:
 
 
 def hits(found: Curve | None, known: Facts) -> dict[str, list[float]]:
-    """The cost of each goal by score: in the first round with f at most the goal; inf for a miss."""
+    """The cost of each goal by score: in the first round that reaches it; inf for a miss."""
     costs: dict[str, list[float]] = {score: [] for score in SCORES}
-    for goal in known.goals:
-        met = np.zeros(1, bool) if found is None else found.f <= goal
-        first = int(np.argmax(met)) if met.any() else None
+    for column, goal in zip(known.columns, known.goals, strict=True):
+        reached = np.zeros(1, bool) if found is None else met(column, found.values[column], goal)
+        first = int(np.argmax(reached)) if reached.any() else None
         for score in SCORES:
             costs[score].append(math.inf if found is None or first is None else float(found.costs[score][first]))
     return costs

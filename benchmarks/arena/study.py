@@ -1,4 +1,4 @@
-"""The steps of the study, each of which does what is missing: tries and final runs on a part, decisions, the page."""
+"""The steps of the study, each of which does what is missing: tries and final runs on a part."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from benchmarks.arena import goals, scores
 from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
-from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
+from benchmarks.arena.scores import Final, Settings, compared, finals, names, tuning_seeds
 from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.extend import Data
@@ -44,12 +44,8 @@ def tuned(table: Table, own: Plan, methods: Sequence[str], processes: int) -> Se
 
 
 def judged(table: Table, own: Plan, carried: Settings, part: str, processes: int) -> None:
-    """The runs that judge settings on a part, and tries on its workloads themselves."""
-    wanted, seeds = names(own, part), tuning_seeds(own.own_tuning_seeds)
-    do(finals(table.rows, own, carried, wanted, CARRIED), table, processes)
-    if part in own.own:
-        do(tries(wanted, compared(), range(own.own_tries), seeds), table, processes)
-        do(finals(table.rows, own, carried, wanted, OWN), table, processes)
+    """The runs that judge settings on a part."""
+    do(finals(own, carried, names(own, part)), table, processes)
 
 
 def tune(table: Table, called: str, processes: int) -> None:

@@ -43,7 +43,6 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tries: int
     keep: int
     tuning_seeds: int
-    seeds: int
     held_out_seeds: int
     workloads: list[str] = []
 

@@ -121,9 +121,10 @@ def finals(plan: Plan, carried: Settings, wanted: Sequence[str]) -> list[Task]:
 
 
 def judges(plan: Plan, name: str) -> range:
-    """The seeds of runs that judge on a workload."""
-    first = rules().seeds.final
-    return range(first, first + (plan.held_out_seeds if workloads()[name].part == HELD else plan.seeds))
+    """The seeds of runs that judge on a workload: on tuning workloads those of the tries."""
+    if workloads()[name].part != HELD:
+        return tuning_seeds(plan.tuning_seeds)
+    return range(rules().seeds.final, rules().seeds.final + plan.held_out_seeds)
 
 
 def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> Final:

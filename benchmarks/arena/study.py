@@ -43,33 +43,24 @@ def tuned(table: Table, own: Plan, methods: Sequence[str], processes: int) -> Se
     return scores.settings(table.rows, own, wanted)
 
 
-def judged(table: Table, own: Plan, carried: Settings, part: str, processes: int) -> None:
-    """The runs that judge settings on a part."""
-    do(finals(own, carried, names(own, part)), table, processes)
-
-
 def tune(table: Table, called: str, processes: int) -> None:
-    """Tries on the tuning workloads, settings.toml, and the runs that judge them there."""
-    own = plan(called)
-    found = tuned(table, own, compared(), processes)
-    file("settings.toml").write_text(spelt(found, called), "utf-8")
-    judged(table, own, found, TUNING, processes)
+    """Tries on the tuning workloads, which judge settings there too, and settings.toml."""
+    file("settings.toml").write_text(spelt(tuned(table, plan(called), compared(), processes), called), "utf-8")
 
 
-def held_out(table: Table, called: str, processes: int) -> None:
+def held_out(table: Table, called: str, processes: int, carried: Settings | None = None) -> None:
     """Runs on the held-out workloads, which the lock must allow."""
     own = plan(called)
     refuse_missing(names(own, HELD))
-    judged(table, own, settings(called), HELD, processes)
+    do(finals(own, carried or settings(called), names(own, HELD)), table, processes)
 
 
 def entered(table: Table, called: str, processes: int) -> Settings:
     """All runs of a user's own class beside the rows that ``table`` has; settings with its own."""
-    own, label = plan(called), compared()[-1]
-    found = tuned(table, own, [label], processes)
+    label = compared()[-1]
+    found = tuned(table, plan(called), [label], processes)
     carried = {kind: of | {label: found[kind][label]} for kind, of in settings(called).items()}
-    for part in (TUNING, HELD):
-        judged(table, own, carried, part, processes)
+    held_out(table, called, processes, carried)
     return carried
 
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.arena.plan import DRAWN, SCORES, Facts, Setting, Workload, rules, study, table
+from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.algorithms.fedadmm import FedADMM
-from mpifed.compressors.compressor import Compressor
+from mpifed.algorithms.parts import LearnedHessians, packed_size
 from mpifed.core.errors import RunError
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
@@ -21,6 +22,7 @@ from mpifed.results.result import RunRecord
 
 CACHE = Cache()
 ACCURACY = "validation_accuracy"
+WAYS = ("down", "up")
 COLUMNS = ("objective", "validation_objective", ACCURACY)
 NUMBER = 4  # bytes of one that travels, for everybody
 RUN = 8  # bytes of one in runs
@@ -51,13 +53,14 @@ class Watch(Progress):
 
     def __init__(self, known: Facts) -> None:
         super().__init__(None)
+        self.goals = known.goals
         self.left = set(zip(known.columns, known.goals, strict=True))
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.left -= {
             (column, level) for column, level in self.left if column in row and met(column, row[column], level)
         }
-        if not self.left:
+        if self.goals and not self.left:
             self.stop = "the goals are reached"
 
 
@@ -116,7 +119,7 @@ def curve(of: Ended, seed: int) -> Curve:
     first = before * float(work.sum()) / total
     costs = {"bits": bits(result, config, before), "passes": running(first, passes + rules().curvature.value * more)}
     for score, one in times.items():
-        costs[score] = running(one.start(before), np.array(one.rounds(rows, units)) + more * one.trial())
+        costs[score] = running(one.start(before), np.array(one.rounds(rows, units)) + one.trials(more))
     columns = {key: np.asarray(value, float) for key, value in result.rounds.items() if key in COLUMNS}
     return Curve(columns, costs)
 
@@ -125,33 +128,28 @@ def bits(result: RunRecord, config: Experiment, before: float) -> Array:
     """Bits up and down so far, as if every number had 32 bits."""
     assert result.x is not None
     n, found = result.x.size, np.zeros(len(result.rounds["bits_up"]))
-    for way, C in compressors(config).items():
+    for way in WAYS:
+        ran, counted = (message(config, way, n, number) for number in (RUN, NUMBER))
         sent = np.asarray(result.rounds[f"bits_{way}"], float)
         if before and way == "up" and not sent[0]:
-            sent = sent + (RUN * 8 * n if C is None else C.bits(n, RUN)) * result.m  # what the ledger leaves out
-        found += sent * (NUMBER / RUN if C is None else C.bits(n, NUMBER) / C.bits(n, RUN))
+            sent = sent + ran * result.m  # what the ledger leaves out
+        found += sent * counted / ran
     return found
 
 
-def compressors(config: Experiment) -> dict[str, Compressor | None]:
-    """The compressor of uploads and of downloads, of [compress] or of the method."""
-    own = {"up": getattr(config.algorithm, "compressor", None), "down": None}
-    return own if config.compress is None else {way: config.compress.by_direction().get(way) for way in own}
-
-
-def message(config: Experiment, n: int, number: int) -> tuple[float, float]:
-    """The bytes of a message down and up."""
-    down, up = (
-        count * number if C is None else count / n * -(-C.bits(n, number) // 8)
-        for count, C in zip(config.algorithm.message_size(n), both(config), strict=True)
-    )
-    return down, up
-
-
-def both(config: Experiment) -> list[Compressor | None]:
-    """The compressors down and up of [compress]; a method that compresses says itself how many numbers travel."""
-    found = {} if config.compress is None else config.compress.by_direction()
-    return [found.get("down"), found.get("up")]
+def message(config: Experiment, way: str, n: int, number: int) -> float:
+    """The bits of what a client receives or sends in a round, with ``number`` bytes for a number."""
+    algorithm: Any = config.algorithm
+    numbers = algorithm.message_size(n)[way == "up"]
+    C = None if config.compress is None else config.compress.by_direction().get(way)
+    if C is not None:
+        vectors = numbers // n
+        return float(vectors * C.bits(n, number) + 8 * number * (numbers - vectors * n))
+    if way == "up" and isinstance(algorithm, CompressedGradients):
+        return float(algorithm.compressor.bits(n, number))
+    if way == "up" and isinstance(algorithm, LearnedHessians):
+        return float(algorithm.compressor.bits(packed_size(n), number, symmetric=True) + 8 * number * (n + 1))
+    return float(8 * number * numbers)
 
 
 def done(result: RunRecord, config: Experiment, rows: list[Array]) -> list[float] | None:
@@ -199,7 +197,8 @@ class Times:
         scale = RUN / NUMBER
         pace = 1 / drawn["bandwidth_down"], 1 / drawn["bandwidth_up"]
         self.ran, self.away = (
-            self.latency + sum(size * factor * one for size, one in zip(message(config, n, number), pace, strict=True))
+            self.latency
+            + sum(message(config, way, n, number) / 8 * factor * one for way, one in zip(WAYS, pace, strict=True))
             for number, factor in ((RUN, 1.0), (NUMBER, scale))
         )
         self.model = n * RUN * pace[0]
@@ -209,9 +208,13 @@ class Times:
         """The seconds of what all clients compute and send before round one."""
         return float((self.away + before * self.computing).max()) if before else 0.0
 
-    def trial(self) -> float:
-        """The seconds of an exchange at which clients receive a model and send a value of f_i."""
-        return float((self.latency + self.model + rules().curvature.value * self.once).max())
+    def trials(self, more: Array) -> Array:
+        """The seconds of so many further exchanges in each round, at which clients receive a model and send f_i.
+
+        The model of the first one is in the message of the method.
+        """
+        one = float((self.latency + rules().curvature.value * self.once).max())
+        return more * one + np.maximum(more - 1, 0) * float(np.max(self.model))
 
     def waited(self, who: Array) -> Any:
         """Whom the server waits for."""

@@ -71,6 +71,8 @@ def totals(rows: Sequence[Array], last: int) -> Array:
 
 def two(found: Losses, labels: Sequence[str], enough: int = ENOUGH) -> tuple[str, str]:
     """The two methods with the least loss; one where it can run everywhere. UserError for too few workloads."""
+    if not found:
+        raise UserError("no method reaches a goal of this accuracy on the tuning workloads, so that none can be chosen")
     rows = list(found.values())
     where = np.array([[not math.isnan(loss) for loss in row] for row in rows])
     names = np.array([name for name, _ in found])
@@ -90,9 +92,11 @@ def two(found: Losses, labels: Sequence[str], enough: int = ENOUGH) -> tuple[str
 
 def made(found: Losses, labels: Sequence[str], enough: int = ENOUGH) -> Choice:
     """The choice that tuning workloads give, and those without each of them."""
+    names = dict.fromkeys(name for name, _ in found)
     fewer = Counter(
         spelt(*two({key: lost for key, lost in found.items() if key[0] != name}, labels, enough - 1))
-        for name in dict.fromkeys(name for name, _ in found)
+        for name in names
+        if len(names) > 1  # a single workload has no others
     )
     return Choice(*two(found, labels, enough), dict(fewer.most_common()))
 
@@ -108,7 +112,8 @@ def text(found: Decisions, called: str) -> str:
     lines = [HEAD, f"plan = {toml_value(called)}"]
     for level, choice in found.items():
         lines += ["", f"[{level}]", f"best = {toml_value(choice.best)}", f"last = {toml_value(choice.last)}"]
-        lines += [f"fewer.{toml_value(words)} = {count}" for words, count in choice.fewer.items()]
+        counts = ", ".join(f"{toml_value(words)} = {count}" for words, count in choice.fewer.items())
+        lines.append(f"fewer = {{ {counts} }}")
     return "\n".join([*lines, ""])
 
 

@@ -9,6 +9,7 @@ import mpifed
 from benchmarks.arena.costs import ACCURACY, CACHE, met
 from benchmarks.arena.plan import CALM, Facts, Workload, rules
 from benchmarks.running import optimum, side_by_side
+from mpifed import UserError
 from mpifed.core.errors import RunError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
@@ -84,7 +85,10 @@ def goals(workload: Workload) -> Facts:
 
 
 def minimised(workload: Workload, pooled: Pooled, known: Facts) -> Facts:
-    """Goals between f at the start and f*, at which ∇f must vanish."""
+    """Goals between f at the start and f*, at which ∇f must vanish; λ = 0 is refused, with which there may be none."""
+    problem = pooled.config.problem
+    if getattr(problem, "lam", getattr(problem, "mu", 1.0)) <= 0:
+        raise UserError(f"{workload.name} has λ = 0, with which f may have no minimiser: set it above 0")
     x = pooled.start
     g = pooled.gradients(x).mean(axis=0)
     start, best = pooled.f(x), optimum(pooled.config, CACHE)

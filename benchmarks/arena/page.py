@@ -64,8 +64,8 @@ def text(judged: Outcome, told: dict[str, object]) -> str:
     filled = {
         "answer": tables.answer(decisions),
         "headline": tables.headline(held, decisions, len(apart)),
-        "low": tables.regrets(held, judged, decisions, LOW),
-        "high": tables.regrets(held, judged, decisions, HIGH),
+        "table_low": tables.regrets(held, judged, decisions, LOW),
+        "table_high": tables.regrets(held, judged, decisions, HIGH),
         "by_score": tables.by_score(held, decisions),
         "by_workload": tables.by_workload(cases(judged.both), judged),
         "about": tables.about(judged),

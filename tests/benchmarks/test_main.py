@@ -198,4 +198,4 @@ def test_the_help_of_robust_means_runs_nothing_and_an_unknown_word_is_told():
     done = [execute([sys.executable, "-m", "benchmarks.robust", word], 60, ROOT) for word in ("--help", "--quick")]
     assert [one.code for one in done] == [0, 2]
     assert "docs/studies/robust.md" in done[0].out
-    assert "unrecognized arguments: --quick" in done[1].out
+    assert "unrecognized arguments: --quick" in done[1].err

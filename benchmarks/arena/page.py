@@ -19,6 +19,7 @@ from benchmarks.arena.results import FEW, of_score, pairs
 from benchmarks.arena.runs import Table
 from benchmarks.arena.scores import CARRIED, MISS, OWN, names
 from benchmarks.arena.tables import SCORE_WORDS, choices, headline, weaknesses
+from mpifed import UserError
 from mpifed.core.files import replace_file
 from mpifed.core.typing import Array
 from mpifed.report import profile
@@ -32,6 +33,8 @@ WITHOUT = "The check was left out: statsmodels is not installed where this page 
 def write(found: Table, called: str, folder: Path) -> Path:
     """Write the page and what belongs to it: of the plan "committed" into the docs, else into ``folder``."""
     own = study.plan(called)
+    if called == "committed" and not mixed.installed():
+        raise UserError("the committed page has tests that need statsmodels: pip install statsmodels, then write it")
     refuse_unlocked(names(own, HELD))
     judged = outcome(study.final(found, called, TUNING), study.final(found, called, HELD))
     seconds = sum(row.seconds for row in found.rows.values())

@@ -247,6 +247,17 @@ def test_the_page_is_written_whole_and_briefly(study, checked, monkeypatch):
     assert int(counts[2]) == 5 * 6 + 5 * 4 * checked
 
 
+def test_without_statsmodels_the_committed_page_stays_as_it_is(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from benchmarks.arena import page
+
+    monkeypatch.setattr(mixed, "installed", lambda: False)
+    monkeypatch.setattr(page, "DOCS", tmp_path / "docs")
+    assert command.main(["page", "--to", str(tmp_path)]) == 2
+    assert "the committed page has tests that need statsmodels" in capsys.readouterr().err
+    assert not (tmp_path / "docs").exists()
+
+
 @pytest.mark.slow
 def test_the_page_is_what_the_committed_rows_give(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

@@ -21,12 +21,12 @@ class Server(NamedTuple):
 
 
 class RememberedSteps(LocalSteps):
-    """Base of methods whose clients keep their last step, and upload by how much the new one differs from it."""
+    """Base of methods whose server steps by the last steps of all clients."""
 
     server_lr: Annotated[Rate, Meta(description="step size of the server")] = 1.0
-    aggregate: Annotated[Literal["chosen"], Meta(description="changes come from the selected clients")] = "chosen"
+    aggregate: Annotated[Literal["chosen"], Meta(description="new steps are those of the selected clients")] = "chosen"
 
-    upload = Upload(content="change", feedback="error")
+    upload = Upload(content="change", last_upload="y")
 
     def init_client(self, f: Local) -> Client:  # type: ignore[override]
         return Client(y=f.zeros())
@@ -35,29 +35,29 @@ class RememberedSteps(LocalSteps):
         return Server(x=fed.initial(), y=0 * fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        selected = fed.select(server.x)
-        change = fed.mean(self.renew, server.x, server.k, to=selected, each=fed.local_steps)
-        y = server.y + fed.fraction(selected) * change
-        x = server.x + rate_at(self.server_lr, fed) * self.direction(server.y, change, y)
+        fed.send(self.renew, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
+        arrived = fed.arrivals()
+        share = fed.fraction(arrived)
+        y = fed.mean(of=arrived, last="y")
+        x = server.x + rate_at(self.server_lr, fed) * self.direction(server.y, y, share)
         return Server(x, y, server.k + self.iterations())
 
-    def direction(self, y: Array, change: Array, new: Array) -> Array:
-        """Return the server's step from the means of all last steps before and after the round: (n,)."""
+    def direction(self, old: Array, new: Array, share: float) -> Array:
+        """Return the server's step from the means of all last steps; ``share`` of the clients have renewed theirs."""
         return new
 
     def renew(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
-        """Take local steps, and upload how the step w_i − x differs from the last one."""
+        """Take local steps, and upload the step w_i − x."""
         _, w = self.update(f, client, x, k, most)  # type: ignore[arg-type]
-        return Client(y=w - x), w - x - client.y
+        return Client(y=w - x), w - x
 
 
 class MIFA(RememberedSteps, tag="mifa"):
     """FedAvg whose server averages the last steps of all clients, also of those that are absent.
 
     y_i ← w_i − x of the selected clients, w_i by the local steps of FedAvg;  x⁺ = x + server_lr · (1/m) Σ y_i over all
-    m clients, y_i = 0 before the first reply. Clients keep y_i, and upload its change.
-    Source: Algorithm 1, in the form of its section 4 that needs little memory, for a constant local step: G_i is
-    −y_i/η. There every client replies in the first round.
+    m clients, y_i = 0 before the first reply.
+    Source: Algorithm 1 for a constant local step η, where G_i is −y_i/η. There every client replies in the first round.
     """
 
     title = "MIFA"

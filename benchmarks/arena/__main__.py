@@ -66,7 +66,8 @@ def done(step: str, called: str, folder: Path, processes: int) -> None:
     elif step == "held-out":
         study.held_out(rows(folder, called), called, processes)
     elif step == "all":
-        study.everything(rows(folder, called), called, processes)
+        for one in ("tune", "decide", "lock", "held-out"):
+            done(one, called, folder, processes)
     elif step == "pack":
         table = rows(folder, called)
         for part in (TUNING, HELD):

@@ -88,9 +88,3 @@ def final(table: Table, called: str, part: str, carried: Settings | None = None)
         return scores.scored(table.rows, own, carried or settings(called), names(own, part))
     except KeyError as missing:
         raise UserError(f"runs are missing, such as {missing.args[0]}: run them first") from None
-
-
-def everything(table: Table, called: str, processes: int) -> None:
-    """All runs of a plan, tuning first."""
-    tune(table, called, processes)
-    held_out(table, called, processes)

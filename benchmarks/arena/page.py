@@ -32,6 +32,7 @@ def write(found: Table, called: str, folder: Path) -> Path:
     if called == "committed":
         of = runs.made()
         cost["made"] = f" on {of.machine}, mpifed {of.version} ({of.commit}), {of.date}"
+    cost["ends"] = tables.ends(study.settings(called), own.tries)
     return written(judged, msgspec.to_builtins(own) | cost, DOCS if called == "committed" else folder)
 
 

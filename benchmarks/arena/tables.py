@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from benchmarks.arena import plan
 from benchmarks.arena.decide import Choice, Decisions
 from benchmarks.arena.outcome import Case, Outcome, cases, of_accuracy
@@ -19,6 +21,7 @@ from benchmarks.arena.results import (
     share_missed,
     share_within,
 )
+from benchmarks.arena.scores import Settings
 
 SCORE_WORDS = {
     "bits": "bits",
@@ -176,6 +179,18 @@ def about(outcome: Outcome) -> str:
         rows.append([name, one.part, one.group, *seen, left, goals])
     head = ["workload", "part", "group", "clients", "n", "samples", "a round", "batch", "gradient left at f*", "goals"]
     return grid(head, rows)
+
+
+def ends(carried: Settings, tries: int) -> str:
+    """How many numbers of the settings carried over are the least or the largest that were tried."""
+    found = [
+        of[number] in (of.min(), of.max())
+        for chosen in carried.values()
+        for label, number in chosen.items()
+        if plan.ranges(label)
+        for of in np.array(plan.shares(label, tries)).T
+    ]
+    return f"{sum(found)} of {len(found)}"
 
 
 def hashes() -> str:

@@ -144,7 +144,13 @@ def test_the_page_begins_with_the_answer_and_a_picture_and_is_written_whole_and_
 
     folder, of = study
     told = msgspec.to_builtins(plan.rules().plan["quick"])
-    told |= {"called": "full", "runs": "9", "minutes": "1", "made": " here"}
+    told |= {
+        "ends": tables.ends({"bits": {"GD": 0, "L-BFGS": 0}}, 2),
+        "called": "full",
+        "runs": "9",
+        "minutes": "1",
+        "made": " here",
+    }
     path = page.written(of, told, folder / "to")
     text = path.read_text("utf-8")
     lines = [line for line in text.splitlines() if line]
@@ -156,6 +162,7 @@ def test_the_page_begins_with_the_answer_and_a_picture_and_is_written_whole_and_
         "To **high** accuracy L-BFGS, else FedAvg costs",
     ):
         assert words in text
+    assert "1 of 1 numbers" in text  # of two tries either is an end
     assert len(re.findall(r"\*samples sent once\*", text)) == len(re.findall(r"\*pooled solver\*", text)) == 2
     assert all(value in text for value in plan.hashes().values())
     assert len([word for line in lines if not line.startswith("|") for word in line.split()]) < 1500

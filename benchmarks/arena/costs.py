@@ -95,8 +95,10 @@ def run(workload: Workload, known: Facts, one: Setting, seed: int) -> Ended | No
     except RunError:
         return None
     assert recorder is not None
-    own_table = table(one.method)
-    return Ended(recorder.result(), config, tables, own_table.get("before", 0.0), bool(own_table.get("curvature")))
+    found, of = recorder.result(), table(one.method)
+    # A class of a user's own says neither: what its ledger has before round one is a gradient.
+    before = float(of.get("before", found.rounds["exchanges"][0] > 0))
+    return Ended(found, config, tables, before, bool(of.get("curvature")) or ":" in of["name"])
 
 
 def curve(of: Ended, seed: int) -> Curve:

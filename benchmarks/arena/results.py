@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.decide import Pick, always
+from benchmarks.arena.decide import Choice, Pick, always
 from benchmarks.arena.outcome import Case, Entry
 from benchmarks.arena.plan import rules
 from mpifed.core.streams import stream
@@ -79,7 +79,18 @@ def regret(found: Sequence[Case], pick: Pick) -> Regret:
 def ranked(found: Sequence[Case], labels: Sequence[str]) -> list[tuple[str, Regret]]:
     """The regret of each method, first those within twice the least in most cases, then those with fewest misses."""
     regrets = [(label, regret(found, always(label))) for label in labels]
-    return sorted(regrets, key=lambda one: (-one[1].within, one[1].missed + one[1].unable))
+    return sorted(regrets, key=lambda one: score(one[1]), reverse=True)
+
+
+def hindsight(found: Sequence[Case], labels: Sequence[str]) -> Choice:
+    """The two methods, one where the other cannot run, that are within twice the least in most of these cases."""
+    pairs = [Choice(best, last, {}) for best in labels for last in labels]
+    return max(pairs, key=lambda pair: (score(regret(found, pair.pick)), pair.best == pair.last))
+
+
+def score(found: Regret) -> tuple[int, int]:
+    """How often it is within twice the least, and then how seldom it misses."""
+    return found.within, -found.missed - found.unable
 
 
 def reference(entry: Entry, one: Case) -> dict[str, float]:

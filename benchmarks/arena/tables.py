@@ -15,6 +15,7 @@ from benchmarks.arena.results import (
     TOLD,
     Regret,
     beside,
+    hindsight,
     middle,
     ranked,
     regret,
@@ -90,6 +91,8 @@ def regrets(found: Sequence[Case], outcome: Outcome, decisions: Decisions, level
     """What the choice and every method cost in the held-out cases of an accuracy, and what needs no rounds."""
     own, choice = of_accuracy(found, level), decisions[level]
     rows = [regret_row(f"**{choice.words}**", regret(own, choice.pick))]
+    best = hindsight(own, outcome.labels)
+    rows.append(regret_row(f"in hindsight: {best.words}", regret(own, best.pick)))
     rows += [regret_row(label, one) for label, one in ranked(own, outcome.labels)]
     rows += [beside_row(own, outcome, name) for name in (ONCE, POOLED)]
     return regret_grid(rows)

@@ -1,5 +1,6 @@
 """The arena: workloads drawn, settings in units, costs of a run, goals, resuming, the lock, a user's own class."""
 
+import json
 import math
 import re
 from collections import Counter
@@ -205,6 +206,14 @@ def test_what_happens_before_round_one_is_charged_in_every_score():
         away = tick * (1 + 1 + sent)  # latencies, x and the reply
         assert first["equal"] == pytest.approx(away + tick, rel=0.02)  # and a pass
         assert first["pareto"] >= first["equal"]
+
+
+def test_a_class_of_a_users_own_is_charged_what_its_ledger_has_before_round_one(monkeypatch):
+    own = {"label": "Own", "name": "mpifed.algorithms.lbfgs:LBFGS"}
+    monkeypatch.setenv(plan.ENTERED, json.dumps(own))
+    plan.shares.cache_clear()
+    found, same = made("Own")[2].costs, made("L-BFGS")[2].costs
+    assert {score: of.tolist() for score, of in found.items()} == {score: of.tolist() for score, of in same.items()}
 
 
 def test_eight_bits_are_counted_as_such_and_all_else_at_32_bits_a_number():

@@ -107,7 +107,7 @@ def curve(of: Ended, seed: int) -> Curve:
     A gradient and an exchange before round one count in all scores, and so does every further exchange of a round, at
     which clients compute f_i.
     """
-    result, config, before = of.result, of.config, of.before
+    result, config = of.result, of.config
     rows = selections(result, config)
     times = {score: Times(System.build(of.tables[score], "system"), result, config, seed) for score in SCORES[2:]}
     units = done(result, config, rows)
@@ -118,10 +118,10 @@ def curve(of: Ended, seed: int) -> Curve:
         units = times["equal"].units(rows, np.diff(result.rounds["simulated_seconds"]))
     work, total = times["equal"].work, float(np.sum(result.clients["samples"]))
     passes = [unit * float(work[who].sum()) / total for who, unit in zip(rows, units, strict=True)]
-    first = before * float(work.sum()) / total
-    costs = {"bits": bits(result, config, before), "passes": running(first, passes + rules().curvature.value * more)}
+    first = of.before * float(work.sum()) / total
+    costs = {"bits": bits(result, config, of.before), "passes": running(first, passes + rules().curvature.value * more)}
     for score, one in times.items():
-        costs[score] = running(one.start(before), np.array(one.rounds(rows, units)) + one.trials(more))
+        costs[score] = running(one.start(of.before), np.array(one.rounds(rows, units)) + one.trials(more))
     columns = {key: np.asarray(value, float) for key, value in result.rounds.items() if key in COLUMNS}
     return Curve(columns, costs)
 

@@ -1,5 +1,6 @@
 """python -m benchmarks.robust: write docs/studies/robust.md, five robust means under five attacks, in minutes."""
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,6 +154,8 @@ def replace_table(page: str, number: int, table: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.robust", description=__doc__)
+    parser.parse_args()
     for number, study in enumerate(STUDIES):
         table = "\n".join(lines(study))
         PAGE.write_text(replace_table(PAGE.read_text("utf-8"), number, table), "utf-8")

@@ -141,8 +141,13 @@ def name(config: Experiment) -> str:
 
 def minimum(config: Experiment, cache: Cache) -> float:
     """f* of an experiment, from its initial model in double precision."""
+    return optimum(config, cache).f
+
+
+def optimum(config: Experiment, cache: Cache) -> lowest.Optimum:
+    """x* and f* of an experiment, from its initial model in double precision."""
     algorithm = FedAvg()  # any algorithm; this one prepares nothing
     fed, _ = build_local_federation(
         msgspec.structs.replace(config, algorithm=algorithm, selection=All(), start=None, graph=None), cache
     )
-    return lowest.find_minimum(fed, algorithm, fed.initial()).f
+    return lowest.find_minimum(fed, algorithm, fed.initial())

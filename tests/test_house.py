@@ -280,9 +280,9 @@ BOUNDS = {
     "members of the house typed Any": 0,
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
-    "lines of mpifed": 56_700,
-    "lines of tests": 52_550,
-    "lines of benchmarks": 11_670,
+    "lines of mpifed": 56_870,
+    "lines of tests": 52_660,
+    "lines of benchmarks": 11_350,
 }
 
 
@@ -305,9 +305,9 @@ WORDS = {
     "slots of hosts and servers": 7,  # 5
     "refusing lines": 4_235,  # 2,200
     "names to know in fedgia.py": 35,  # 35
-    "modules": 430,  # 420
-    "modules with one importer": 66,  # 60
-    "modules below 40 lines": 14,  # 10
+    "modules": 433,  # 420
+    "modules with one importer": 68,  # 60
+    "modules below 40 lines": 15,  # 10
 }
 
 

@@ -60,13 +60,14 @@ def done(step: str, called: str, folder: Path, processes: int) -> None:
         from benchmarks.arena import decide
 
         found = study.final(rows(folder, called), called, TUNING)
-        plan.file("decisions.toml").write_text(decide.text(decide.decided(found, called)), "utf-8")
+        plan.file("decisions.toml").write_text(decide.text(decide.decided(found), called), "utf-8")
     elif step == "lock":
         print(f"written to {plan.lock()}")
     elif step == "held-out":
         study.held_out(rows(folder, called), called, processes)
     elif step == "all":
-        study.everything(rows(folder, called), called, processes)
+        for one in ("tune", "decide", "lock", "held-out"):
+            done(one, called, folder, processes)
     elif step == "pack":
         table = rows(folder, called)
         for part in (TUNING, HELD):
@@ -85,6 +86,7 @@ def rows(folder: Path, called: str) -> Table:
 
 def entered(method: str | None, ranges: list[str], called: str, folder: Path, processes: int) -> None:
     """Run a user's own class by the rules, and print how it stands. UserError for a wrong range or class."""
+    from benchmarks.arena import decide
     from benchmarks.arena.outcome import outcome
     from benchmarks.arena.tables import own_row
 
@@ -103,7 +105,7 @@ def entered(method: str | None, ranges: list[str], called: str, folder: Path, pr
     kept = Table(folder / f"own-{called}.jsonl", COMMITTED if called == "committed" else folder / "runs.jsonl")
     carried = study.entered(kept, called, processes)
     found = [study.final(kept, called, part, carried) for part in (TUNING, HELD)]
-    print(own_row(outcome(*found), label))
+    print(own_row(outcome(*found), decide.read(), label))
 
 
 if __name__ == "__main__":

@@ -1,97 +1,65 @@
-"""The table of decisions: which method for which features, from tuning workloads."""
+"""The decision from tuning workloads: for each accuracy a method for all workloads, and one for those that stop it."""
 
 import math
 import tomllib
-from collections.abc import Callable, Container, Mapping, Sequence
-from itertools import combinations
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.outcome import COUNTED, Case, Entry, cases, outcome
-from benchmarks.arena.plan import file, rules
-from benchmarks.arena.scores import MISS, Final
+from benchmarks.arena.outcome import COUNTED, Case, cases, of_accuracy
+from benchmarks.arena.plan import HIGH, LOW, file
+from benchmarks.arena.scores import MISS, Final, compared
 from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 
-FEATURES = ("counted", "curvature", "model", "skew", "share")
-ENOUGH = 2  # tuning workloads that a row of the table rests on at least
-MANY = 0.5  # share of clients a round from which on many take part
-ANY = ""  # for a feature that may be whatever it is
+ENOUGH = 3  # tuning workloads on which the choice of a method rests at least
 HEAD = "# Written by python -m benchmarks.arena decide, from runs on tuning workloads alone.\n"
 
-Features = tuple[str, ...]  # in the order of FEATURES
-Entries = Mapping[str, Entry]
-Pick = Callable[[Case], str]  # the method for a workload and score
+Pick = Callable[[Case], str]  # the method for a case
 Losses = dict[tuple[str, str], Array]  # workload, kind of cost -> the mean loss of each method, nan where it cannot run
 
 
-class Decisions(NamedTuple):
-    """``plan``: whose; ``skew``: the median of the tuning workloads'; ``used``: the features that decide.
+class Choice(NamedTuple):
+    """``best``: the method for all workloads that it can run on, ``last`` for the others.
 
-    ``best``: the method for all workloads that it can run on, ``last`` for the others; ``rows``: features -> method.
+    ``fewer``: in how many cases of one tuning workload left out which choice is made, in words.
     """
 
-    plan: str
-    skew: float
     best: str
     last: str
-    used: list[str]
-    rows: dict[Features, str]
-
-    def method(self, features: Features, able: Container[str]) -> str:
-        """The method for a workload: of the row with most of its features whose method can run."""
-        fitting = [
-            cell for cell in self.rows if all(word in (ANY, own) for word, own in zip(cell, features, strict=True))
-        ]
-        found = [self.rows[cell] for cell in sorted(fitting, key=width, reverse=True)]
-        return next((label for label in [*found, self.best] if label in able), self.last)
-
-    def pick(self, entries: Entries) -> Pick:
-        """The choice of the table."""
-        return lambda one: self.method(features(entries[one.workload], COUNTED[one.score], self.skew), one.costs)
-
-    @property
-    def single(self) -> "Decisions":
-        """The one method for all, and the last one."""
-        return self._replace(rows={})
+    fewer: dict[str, int]
 
     @property
     def words(self) -> str:
-        """The one method in words."""
-        return self.best if self.last == self.best else f"{self.best}, and {self.last} where that cannot run"
+        return spelt(self.best, self.last)
+
+    def pick(self, one: Case) -> str:
+        """The method for a case."""
+        return self.best if self.best in one.costs else self.last
 
 
-def width(cell: Features) -> int:
-    """How many features a row asks for."""
-    return sum(word != ANY for word in cell)
+Decisions = Mapping[str, Choice]  # by accuracy
+
+
+def spelt(best: str, last: str) -> str:
+    """A choice in words."""
+    return best if last == best else f"{best}, else {last}"
 
 
 def always(label: str) -> Pick:
-    """The choice of one method, whatever the features."""
+    """The choice of one method."""
     return lambda case: label
 
 
-def features(seen: Entry, counted: str, skew: float) -> Features:
-    """What a user can see before the first round."""
-    affordable = seen.n <= rules().curvature.most and seen.curved
-    return (
-        counted,
-        "affordable" if affordable else "too dear",
-        "plain" if seen.curved else "network",
-        "strong" if seen.skew > skew else "weak",
-        "many" if seen.share >= MANY else "few",
-    )
-
-
-def losses(cases: Sequence[Case], labels: Sequence[str]) -> Losses:
+def losses(found: Sequence[Case], labels: Sequence[str]) -> Losses:
     """The mean logarithm of cost over the least of any method, over all cases of a workload and kind of cost."""
-    found: dict[tuple[str, str], list[list[float]]] = {}
-    for one in cases:
-        row = [one.loss(label) for label in labels]
-        found.setdefault((one.workload, COUNTED[one.score]), []).append(row)
-    return {key: np.mean(rows, axis=0) for key, rows in found.items()}
+    rows: dict[tuple[str, str], list[list[float]]] = {}
+    for one in found:
+        rows.setdefault((one.workload, COUNTED[one.score]), []).append([one.loss(label) for label in labels])
+    return {key: np.mean(lots, axis=0) for key, lots in rows.items()}
 
 
 def totals(rows: Sequence[Array], last: int) -> Array:
@@ -101,91 +69,52 @@ def totals(rows: Sequence[Array], last: int) -> Array:
     return np.nan_to_num(found, nan=math.log(MISS)).sum(axis=0)
 
 
-class Evidence(NamedTuple):
-    """What a table is made from: losses, and the features of the same workloads and kinds of cost."""
-
-    losses: Losses
-    seen: dict[tuple[str, str], Features]
-    labels: Sequence[str]
-
-    def without(self, name: str) -> "Evidence":
-        return self._replace(losses={key: of for key, of in self.losses.items() if key[0] != name})
-
-
-def singles(known: Evidence) -> tuple[int, int]:
-    """The two methods, for all and where that cannot run, with the least loss; one where it can run everywhere."""
-    pairs = {}
-    for last in range(len(known.labels)):
-        for best, lost in enumerate(totals(list(known.losses.values()), last).tolist()):
-            pairs[best, last] = lost, best != last
-    return min(pairs, key=pairs.__getitem__)
-
-
-def rows(known: Evidence, used: list[str], last: int, enough: int = ENOUGH) -> dict[Features, str]:
-    """The method with the least loss for workloads with the same first features of those ``used``."""
-    cells: dict[Features, list[tuple[str, str]]] = {}
-    for key in known.losses:
-        for length in range(1, len(used) + 1):
-            wanted = used[:length]
-            cell = tuple(word if own in wanted else ANY for word, own in zip(known.seen[key], FEATURES, strict=True))
-            cells.setdefault(cell, []).append(key)
-    return {
-        cell: known.labels[int(np.argmin(totals([known.losses[key] for key in keys], last)))]
-        for cell, keys in sorted(cells.items(), key=lambda one: width(one[0]))
-        if len({name for name, _ in keys}) >= enough
-    }
+def two(found: Losses, labels: Sequence[str], enough: int = ENOUGH) -> tuple[str, str]:
+    """The two methods with the least loss; one where it can run everywhere. UserError for too few workloads."""
+    if not found:
+        raise UserError("no method reaches a goal of this accuracy on the tuning workloads, so that none can be chosen")
+    rows = list(found.values())
+    where = np.array([[not math.isnan(loss) for loss in row] for row in rows])
+    names = np.array([name for name, _ in found])
+    pairs: dict[tuple[int, int], tuple[float, bool]] = {}
+    for last in range(len(labels)):
+        for best, lost in enumerate(totals(rows, last).tolist()):
+            rests = [names[where[:, best]], names[~where[:, best] & where[:, last]]]
+            if best == last:
+                rests[1] = rests[0]
+            if min(len(set(rest)) for rest in rests) >= enough:
+                pairs[best, last] = lost, best != last
+    if not pairs:
+        raise UserError(f"no method runs on {enough} tuning workloads, so that none can be chosen")
+    best, last = min(pairs, key=pairs.__getitem__)
+    return labels[best], labels[last]
 
 
-def left_out(known: Evidence, used: list[str], single: dict[str, tuple[int, int]]) -> float:
-    """The loss of tables where each workload in turn is decided by the others; ``single``: their two methods."""
-    total = 0.0
-    for name, (best, last) in single.items():
-        found = rows(known.without(name), used, last, ENOUGH - 1)
-        table = Decisions("", 0.0, known.labels[best], known.labels[last], used, found)
-        for key in [key for key in known.losses if key[0] == name]:
-            lost = dict(zip(known.labels, known.losses[key].tolist(), strict=True))
-            able = {label: loss for label, loss in lost.items() if not math.isnan(loss)}
-            total += able.get(table.method(known.seen[key], able), math.log(MISS))
-    return total
-
-
-def made(found: Losses, entries: Entries, labels: Sequence[str]) -> Decisions:
-    """The table that tuning workloads give, with the features that lose least where one workload is left out."""
+def made(found: Losses, labels: Sequence[str], enough: int = ENOUGH) -> Choice:
+    """The choice that tuning workloads give, and those without each of them."""
     names = dict.fromkeys(name for name, _ in found)
-    skew = float(np.median([entries[name].skew for name in names]))
-    known = Evidence(found, {key: features(entries[key[0]], key[1], skew) for key in found}, labels)
-    # A single workload has no others that could decide it.
-    single = {name: singles(known.without(name)) for name in names if len(names) > 1}
-    sets = [list(used) for count in range(len(FEATURES) + 1) for used in combinations(FEATURES, count)]
-    # Of sets that lose the same the first has the fewest features.
-    used = min(sets, key=lambda one: round(left_out(known, one, single), 9))
-    best, last = singles(known)
-    return needless(Decisions("", skew, labels[best], labels[last], used, rows(known, used, last)), labels)
+    fewer = Counter(
+        spelt(*two({key: lost for key, lost in found.items() if key[0] != name}, labels, enough - 1))
+        for name in names
+        if len(names) > 1  # a single workload has no others
+    )
+    return Choice(*two(found, labels, enough), dict(fewer.most_common()))
 
 
-def decided(tuning: Final, called: str) -> Decisions:
-    """The table that the costs of a plan on its tuning workloads give."""
-    of = outcome(tuning, {})
-    return made(losses(cases(tuning), of.labels), of.entries, of.labels)._replace(plan=called)
+def decided(tuning: Final) -> Decisions:
+    """The choices that the costs on tuning workloads give."""
+    labels, found = compared(), cases(tuning)
+    return {level: made(losses(of_accuracy(found, level), labels), labels) for level in (LOW, HIGH)}
 
 
-def needless(decisions: Decisions, labels: Sequence[str]) -> Decisions:
-    """The same without rows that say what a shorter row says."""
-    rows: dict[Features, str] = {}
-    for cell in sorted(decisions.rows, key=width):
-        if decisions._replace(rows=rows).method(cell, labels) != decisions.rows[cell]:
-            rows[cell] = decisions.rows[cell]
-    return decisions._replace(rows=rows)
-
-
-def text(found: Decisions) -> str:
+def text(found: Decisions, called: str) -> str:
     """decisions.toml."""
-    lines = [f"{key} = {toml_value(value)}" for key, value in found._asdict().items() if key != "rows"]
-    for cell, method in found.rows.items():
-        known = {key: word for key, word in zip(FEATURES, cell, strict=True) if word != ANY}
-        lines += ["", "[[row]]", *(f"{key} = {toml_value(word)}" for key, word in known.items())]
-        lines.append(f"method = {toml_value(method)}")
-    return HEAD + "\n".join(["", *lines, ""])
+    lines = [HEAD, f"plan = {toml_value(called)}"]
+    for level, choice in found.items():
+        lines += ["", f"[{level}]", f"best = {toml_value(choice.best)}", f"last = {toml_value(choice.last)}"]
+        counts = ", ".join(f"{toml_value(words)} = {count}" for words, count in choice.fewer.items())
+        lines.append(f"fewer = {{ {counts} }}")
+    return "\n".join([*lines, ""])
 
 
 def read() -> Decisions:
@@ -194,5 +123,4 @@ def read() -> Decisions:
     if not path.exists():
         raise UserError("decisions.toml is missing: python -m benchmarks.arena decide writes it")
     found = tomllib.loads(path.read_text("utf-8"))
-    rows = {tuple(row.get(key, ANY) for key in FEATURES): row["method"] for row in found.pop("row", [])}
-    return Decisions(**found, rows=rows)
+    return {level: Choice(**found[level]) for level in (LOW, HIGH)}

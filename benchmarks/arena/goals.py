@@ -5,9 +5,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks.arena.costs import CACHE
+import mpifed
+from benchmarks.arena.costs import ACCURACY, CACHE, met
 from benchmarks.arena.plan import CALM, Facts, Workload, rules
-from benchmarks.running import minimum, side_by_side
+from benchmarks.running import optimum, side_by_side
+from mpifed import UserError
+from mpifed.core.errors import RunError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.experiment import config as configuration
@@ -18,7 +21,7 @@ STEP = 1e-6  # of differences between gradients; with longer ones the kinks of R
 GAMMA = {"algorithm": {"name": "gd", "gamma": 1.0}}  # a step that no problem has to know
 DIGITS = 6  # significant digits of facts
 EXACT = 17  # of levels of f
-DECAY = (0.9, 0.999)  # of Adam's two means
+LOSS = "validation_objective"
 
 HEAD = "# Written by python -m benchmarks.arena goals, by the rules of rules.toml; plan.py says what numbers are.\n"
 
@@ -53,7 +56,8 @@ def seen(pooled: Pooled) -> Facts:
     m = len(sizes)
     r = curvature(pooled)
     samples, share = short(float(sizes.mean())), short(parts.selector.size / m)
-    return Facts(m, x.size, samples, short(r), short(skew), share, config.problem.has("hess"))
+    numbers = int(sizes.sum()) * (parts.data.n + 1)
+    return Facts(m, x.size, samples, short(r), short(skew), share, config.problem.has("hess"), numbers)
 
 
 def curvature(pooled: Pooled) -> float:
@@ -72,30 +76,60 @@ def curvature(pooled: Pooled) -> float:
 
 
 def goals(workload: Workload) -> Facts:
-    """The facts of a workload with its goals: all that one gradient step does not meet."""
+    """The facts of a workload with its goals: all that one gradient step does not meet, of networks all."""
     pooled = Pooled(workload)
-    known, x = seen(pooled), pooled.start
-    start = pooled.f(x)
-    optimum = adam(pooled) if workload.group == "network" else minimum(pooled.config, CACHE)
-    first = pooled.f(x - pooled.gradients(x).mean(axis=0) / known.r)
-    levels = {gap: optimum + gap * (start - optimum) for gap in rules().goal.gaps}
-    left = {gap: short(level, EXACT) for gap, level in levels.items() if level < first}
-    return msgspec.structs.replace(known, start=start, optimum=optimum, gaps=list(left), goals=list(left.values()))
+    known = seen(pooled)
+    network = workload.group == "network"
+    found = validated(workload, known) if network else minimised(workload, pooled, known)
+    return msgspec.structs.replace(found, pooled=once(workload, found))
 
 
-def adam(pooled: Pooled) -> float:
-    """The least f on the way of Adam with full gradients: of a network, whose least f nobody knows."""
-    goal, x = rules().goal, pooled.start.copy()
-    mean, square = np.zeros_like(x), np.zeros_like(x)
-    least = pooled.f(x)
-    for k in range(1, goal.steps + 1):
-        g = pooled.gradients(x).mean(axis=0)
-        mean = DECAY[0] * mean + (1 - DECAY[0]) * g
-        square = DECAY[1] * square + (1 - DECAY[1]) * g * g
-        x -= goal.rate * (mean / (1 - DECAY[0] ** k)) / (np.sqrt(square / (1 - DECAY[1] ** k)) + 1e-8)
-        if k % 10 == 0:
-            least = min(least, pooled.f(x))
-    return least
+def minimised(workload: Workload, pooled: Pooled, known: Facts) -> Facts:
+    """Goals between f at the start and f*, at which ∇f must vanish; λ = 0 is refused, with which there may be none."""
+    problem = pooled.config.problem
+    if getattr(problem, "lam", getattr(problem, "mu", 1.0)) <= 0:
+        raise UserError(f"{workload.name} has λ = 0, with which f may have no minimiser: set it above 0")
+    x = pooled.start
+    g = pooled.gradients(x).mean(axis=0)
+    start, best = pooled.f(x), optimum(pooled.config, CACHE)
+    left = float(np.linalg.norm(pooled.gradients(best.x).mean(axis=0)) / np.linalg.norm(g))
+    if not left <= rules().goal.gradient:
+        raise RunError(
+            f"{workload.name} has no minimiser that a solver finds: {left:.1e} of the first gradient is left"
+        )
+    first = pooled.f(x - g / known.r)
+    levels = {gap: best.f + gap * (start - best.f) for gap in rules().goal.gaps}
+    kept = {gap: short(level, EXACT) for gap, level in levels.items() if level < first}
+    found = msgspec.structs.replace(known, start=start, optimum=best.f, gradient=short(left))
+    return msgspec.structs.replace(found, columns=["objective"] * len(kept), gaps=[*kept], goals=[*kept.values()])
+
+
+def validated(workload: Workload, known: Facts) -> Facts:
+    """Goals of the validation loss and accuracy, as shares of the way to the best of a long run of Adam."""
+    goal = rules().goal
+    server = {"name": "adam", "lr": goal.rate}
+    adam = {"name": "fedopt", "k0": 1, "batch_size": 0, "step": {"name": "constant", "a": 1.0}, "server": server}
+    rows = mpifed.run(alone(workload) | {"algorithm": adam, "rounds": goal.steps}, progress=False).rounds
+    found = msgspec.structs.replace(known, start=float(rows[LOSS][0]), optimum=float(rows[LOSS].min()))
+    for column, best in ((LOSS, found.optimum), (ACCURACY, float(rows[ACCURACY].max()))):
+        for gap in goal.apart:
+            found.columns.append(column)
+            found.gaps.append(gap)
+            found.goals.append(short(best + gap * (float(rows[column][0]) - best), EXACT))
+    return found
+
+
+def alone(workload: Workload) -> dict[str, Any]:
+    """The study of a workload where all clients take part and reply."""
+    table = {key: value for key, value in workload.study.items() if key != "system"}
+    return CALM | table | {"seed": rules().goal.seed, "selection": "all"}
+
+
+def once(workload: Workload, known: Facts) -> list[float]:
+    """The passes in which L-BFGS on all samples reaches each goal, that at the start included; -1: never."""
+    rows = mpifed.run(alone(workload) | {"algorithm": "lbfgs", "rounds": rules().goal.rounds}, progress=False).rounds
+    found = [met(column, rows[column], level) for column, level in zip(known.columns, known.goals, strict=True)]
+    return [float(1 + np.argmax(one)) if one.any() else -1.0 for one in found]
 
 
 def short(value: float, digits: int = DIGITS) -> float:

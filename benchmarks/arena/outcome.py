@@ -7,25 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.arena.plan import KINDS, facts, workloads
-from benchmarks.arena.scores import CARRIED, MISS, Final, compared
+from benchmarks.arena.plan import KINDS, LOW, Facts, Workload, facts, workloads
+from benchmarks.arena.scores import MISS, Final, compared
 
 COUNTED = {score: kind for kind, scores in KINDS.items() for score in scores}
 
 
 class Entry(NamedTuple):
-    """A workload, as far as a user can see it; ``gaps``: f at a goal, as a share of f0 − f*."""
+    """A workload, and what is known of it before methods run."""
 
-    part: str
-    about: str
-    group: str
-    batch: int
-    m: int
-    n: int
-    skew: float
-    share: float
-    curved: bool
-    gaps: Sequence[float]
+    workload: Workload
+    known: Facts
 
 
 class Case(NamedTuple):
@@ -35,41 +27,37 @@ class Case(NamedTuple):
     score: str
     goal: int
     costs: dict[str, float]
+    accuracy: str = LOW
+
+    @property
+    def least(self) -> float:
+        return min(self.costs.values(), default=math.inf)
 
     def ratio(self, label: str) -> float:
         """The cost over the least of any method; inf for a miss, nan of a method that cannot run."""
-        return self.costs[label] / min(self.costs.values()) if label in self.costs else math.nan
+        return self.costs[label] / self.least if label in self.costs else math.nan
 
     def loss(self, label: str) -> float:
         """The logarithm of the ratio, at most that of MISS."""
         return math.log(min(self.ratio(label), MISS)) if label in self.costs else math.nan
 
-    def within(self, label: str) -> float:
-        """1 where the cost is at most twice the least, else 0."""
-        return float(self.ratio(label) <= 2) if label in self.costs else math.nan
 
-
-def cases(final: Final, after: int = CARRIED) -> list[Case]:
+def cases(final: Final) -> list[Case]:
     """What methods cost with the settings carried, the median over seeds, where one of them reaches the goal.
 
     The median of an even number of seeds is the mean of the middle two, a miss where one of these is.
     """
     found: dict[tuple[str, str, int], dict[str, float]] = defaultdict(dict)
-    for (name, label, score, when), costs in final.items():
-        if when == after:
-            for goal, cost in enumerate(np.median(costs, axis=1).tolist()):
-                found[name, score, goal][label] = cost
-    return kept([Case(*key, costs) for key, costs in found.items()])
+    for (name, label, score), costs in final.items():
+        for goal, cost in enumerate(np.median(costs, axis=1).tolist()):
+            found[name, score, goal][label] = cost
+    kept = [Case(*key, costs, facts()[key[0]].accuracies[key[2]]) for key, costs in found.items()]
+    return [one for one in kept if math.isfinite(one.least)]
 
 
-def kept(found: Sequence[Case]) -> list[Case]:
-    """Those in which a method reaches the goal."""
-    return [one for one in found if math.isfinite(min(one.costs.values(), default=math.inf))]
-
-
-def without(found: Sequence[Case], label: str) -> list[Case]:
-    """The cases as they are where there is no such method."""
-    return kept([one._replace(costs={own: c for own, c in one.costs.items() if own != label}) for one in found])
+def of_accuracy(found: Sequence[Case], level: str) -> list[Case]:
+    """The cases of an accuracy."""
+    return [one for one in found if one.accuracy == level]
 
 
 class Outcome(NamedTuple):
@@ -85,14 +73,8 @@ class Outcome(NamedTuple):
         return self.tuning | self.held
 
 
-def entry(name: str) -> Entry:
-    """A workload, from workloads.toml and goals.toml."""
-    one, known = workloads()[name], facts()[name]
-    seen = known.m, known.n, known.skew, known.share, known.curved, known.gaps
-    return Entry(one.part, one.about, one.group, one.batch, *seen)
-
-
 def outcome(tuning: Final, held: Final) -> Outcome:
     """All of it, of the workloads that have costs."""
     names = {name for name, *_ in tuning | held}
-    return Outcome(tuning, held, compared(), {name: entry(name) for name in workloads() if name in names})
+    entries = {name: Entry(one, facts()[name]) for name, one in workloads().items() if name in names}
+    return Outcome(tuning, held, compared(), entries)

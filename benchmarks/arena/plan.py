@@ -43,12 +43,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tries: int
     keep: int
     tuning_seeds: int
-    seeds: int
     held_out_seeds: int
-    own: list[str]
-    own_tries: int
-    own_tuning_seeds: int
-    own_seeds: int
     workloads: list[str] = []
 
 
@@ -57,9 +52,12 @@ class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How goals are set."""
+    """How goals are set: ``gaps`` of f, of networks ``apart`` of the validation loss and the share of errors."""
 
     gaps: list[float]
+    apart: list[float]
+    high: float
+    gradient: float
     rounds: int
     seed: int
     steps: int
@@ -82,6 +80,7 @@ class Ticks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Curvature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most: int
     passes: float
+    value: float
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,8 +99,10 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a workload before a method runs, and its goals, from goals.toml.
 
     ``m`` clients, ``n`` parameters, ``samples`` of a mean client, the unit ``r``, ``skew`` = mean ‖∇f_i − ∇f‖²/‖∇f‖² at
-    the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``). ``goals``: f to
-    reach, easiest first, and the ``gaps`` that they leave; ``start`` and ``optimum``: f that they lie between.
+    the first model, the ``share`` of clients in a round, whether the problem has Hessians (``curved``), the ``numbers``
+    of all samples. ``goals``: levels of ``columns`` to reach, easiest first, and the ``gaps`` that they leave;
+    ``start`` and ``optimum``: f that they lie between; ``gradient``: the norm of ∇f at f*, over that at the start, of a
+    network 0; ``pooled``: the passes in which L-BFGS on all samples at once reaches them, -1: never.
     """
 
     m: int
@@ -111,21 +112,31 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skew: float
     share: float
     curved: bool
+    numbers: int = 0
     start: float = np.nan
     optimum: float = np.nan
+    gradient: float = 0.0
+    columns: list[str] = []
     gaps: list[float] = []
     goals: list[float] = []
+    pooled: list[float] = []
+
+    @property
+    def accuracies(self) -> list[str]:
+        """LOW or HIGH for each goal."""
+        return [HIGH if gap <= rules().goal.high else LOW for gap in self.gaps]
 
 
 HERE = Path(__file__).parent
 TUNING, HELD = "tuning", "held-out"
+LOW, HIGH = "low", "high"  # accuracies
 UNIT = re.compile(r"(\S+) ([*/]) r")
-OWN = ("label", "curvature", "random")  # keys of a [[method]] that are no options
+OWN = ("label", "curvature", "random", "before", "compress")  # keys of a [[method]] that are no options
 SCORES = ("bits", "passes", "equal", "lognormal", "pareto")
 KINDS = {"bits": ["bits"], "seconds": ["passes", "equal", "lognormal", "pareto"]}  # what a user counts -> its scores
 DRAWN = ("lognormal", "pareto")  # scores for which devices are drawn
 ENTERED = "MPIFED_ARENA_METHOD"  # variable with the [[method]] of a user's own class, as JSON
-SCALE = 20261123  # seed of the quasi-random numbers
+SCALE = 20261129  # seed of the quasi-random numbers
 DIGITS = 4  # significant digits of settings
 CALM = {"stop": {"diverged": 1e4}, "checkpoint": {"keep": False}}
 
@@ -270,7 +281,9 @@ def study(workload: Workload, one: Setting, seed: int) -> dict[str, Any]:
     if workload.batch and "batch_size" in Algorithm.member(algorithm["name"], "algorithm").__struct_fields__:
         algorithm["batch_size"] = workload.batch
     rounds = workload.rounds or rules().goal.rounds
-    return CALM | workload.study | {"algorithm": algorithm, "seed": seed, "rounds": rounds}
+    compress = table(one.method).get("compress")
+    more = {"compress": {"up": compress, "down": compress}} if compress else {}
+    return CALM | workload.study | more | {"algorithm": algorithm, "seed": seed, "rounds": rounds}
 
 
 def key(workload: Workload, label: str) -> str:
@@ -281,7 +294,8 @@ def key(workload: Workload, label: str) -> str:
         table(label),
         path.read_text("utf-8") if path.is_file() else "",
         msgspec.to_builtins(facts()[workload.name]),
-        rules().goal.rounds,
+        msgspec.to_builtins(rules().goal),
+        msgspec.to_builtins(rules().curvature),
         msgspec.to_builtins(rules().system),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]

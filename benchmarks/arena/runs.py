@@ -22,6 +22,7 @@ from benchmarks.arena.costs import Ended, curve, hits, run
 from benchmarks.arena.plan import available, facts, file, key, numbers, random, refuse_unlocked, setting, workloads
 from benchmarks.rows import listed, processor, span
 from benchmarks.running import pool
+from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.experiment.progress import format_duration
 from mpifed.results.provenance import git_commit
@@ -87,7 +88,7 @@ def current(workload: str, method: str) -> str:
     """The hash that a row of today's rules has; empty for what they do not have."""
     try:
         return key(workloads()[workload], method)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, UserError):
         return ""
 
 

@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import product
 
 import numpy as np
 
 from benchmarks.arena.costs import one_of_each
 from benchmarks.arena.plan import (
+    HELD,
     KINDS,
     SCORES,
     Plan,
@@ -25,10 +25,9 @@ from benchmarks.arena.runs import Rows, Task, tries
 from mpifed.core.typing import Array
 
 MISS = 100.0  # a miss, or more, counts as so many times the least cost of all tries where logarithms are averaged
-CARRIED, OWN = 0, 1  # settings: of the tuning workloads, one for each method and kind; of the tries on the workload
 
 Settings = dict[str, dict[str, int]]  # kind -> method -> the number of its setting that is carried over
-Final = dict[tuple[str, str, str, int], Array]  # workload, method, score, CARRIED or OWN -> costs (goals, seeds)
+Final = dict[tuple[str, str, str], Array]  # workload, method, score -> costs (goals, seeds)
 
 
 def names(plan: Plan, part: str) -> list[str]:
@@ -112,43 +111,32 @@ def settings(rows: Rows, plan: Plan, wanted: Sequence[str]) -> Settings:
     }
 
 
-def own(known: Known, plan: Plan, name: str, label: str, kind: str) -> int:
-    """The best try of a method on one workload."""
-    seeds = tuning_seeds(plan.own_tuning_seeds)
-    return min(numbers(label, plan.own_tries), key=lambda k: loss(known, name, (label, k), kind, seeds))
-
-
-def finals(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str], after: int) -> list[Task]:
-    """The runs that judge settings carried over, or those of the workloads' own tries."""
-    known = Known(rows)
+def finals(plan: Plan, carried: Settings, wanted: Sequence[str]) -> list[Task]:
+    """The runs that judge settings carried over."""
     found: list[Task] = []
     for label in compared():
         for name in able(label, wanted):
-            chosen = {
-                carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind) for kind in KINDS
-            }
-            found += tries([name], [label], sorted(chosen), judges(plan, name, after))
+            found += tries([name], [label], sorted({carried[kind][label] for kind in KINDS}), judges(plan, name))
     return found
 
 
-def judges(plan: Plan, name: str, after: int) -> range:
-    """The seeds of runs that judge on a workload."""
-    first = rules().seeds.final
-    carried = plan.held_out_seeds if workloads()[name].part == "held-out" else plan.seeds
-    return range(first, first + (carried if after == CARRIED else plan.own_seeds))
+def judges(plan: Plan, name: str) -> range:
+    """The seeds of runs that judge on a workload: on tuning workloads those of the tries."""
+    if workloads()[name].part != HELD:
+        return tuning_seeds(plan.tuning_seeds)
+    return range(rules().seeds.final, rules().seeds.final + plan.held_out_seeds)
 
 
 def scored(rows: Rows, plan: Plan, carried: Settings, wanted: Sequence[str]) -> Final:
     """The costs of the chosen settings with the seeds that judge; nothing where a method cannot run."""
-    known, found = Known(rows), Final()
+    found = Final()
     for label in compared():
         for name in able(label, wanted):
             drawn, goals = random(name, label), len(facts()[name].goals)
-            afters = [CARRIED, *([OWN] if workloads()[name].part in plan.own else [])]
-            for after, (kind, of) in product(afters, KINDS.items()):
-                number = carried[kind][label] if after == CARRIED else own(known, plan, name, label, kind)
-                judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, name, after)]
+            for kind, of in KINDS.items():
+                number = carried[kind][label]
+                judged = [rows[Task(name, label, number, seed)].costs for seed in judges(plan, name)]
                 for score in of:
                     costs = np.array([one[score] for one in judged]).reshape(-1, goals).T
-                    found[name, label, score, after] = costs[:, :1] if one_of_each(score, drawn) else costs
+                    found[name, label, score] = costs[:, :1] if one_of_each(score, drawn) else costs
     return found

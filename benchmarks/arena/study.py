@@ -1,4 +1,4 @@
-"""The steps of the study, each of which does what is missing: tries and final runs on a part, decisions, the page."""
+"""The steps of the study, each of which does what is missing: tries and final runs on a part."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from benchmarks.arena import goals, scores
 from benchmarks.arena.plan import HELD, TUNING, Plan, file, rules, workloads
 from benchmarks.arena.runs import Table, do, tries
-from benchmarks.arena.scores import CARRIED, OWN, Final, Settings, compared, finals, names, tuning_seeds
+from benchmarks.arena.scores import Final, Settings, compared, finals, names, tuning_seeds
 from mpifed import UserError
 from mpifed.core.toml import toml_value
 from mpifed.extend import Data
@@ -43,37 +43,24 @@ def tuned(table: Table, own: Plan, methods: Sequence[str], processes: int) -> Se
     return scores.settings(table.rows, own, wanted)
 
 
-def judged(table: Table, own: Plan, carried: Settings, part: str, processes: int) -> None:
-    """The runs that judge settings on a part, and tries on its workloads themselves."""
-    wanted, seeds = names(own, part), tuning_seeds(own.own_tuning_seeds)
-    do(finals(table.rows, own, carried, wanted, CARRIED), table, processes)
-    if part in own.own:
-        do(tries(wanted, compared(), range(own.own_tries), seeds), table, processes)
-        do(finals(table.rows, own, carried, wanted, OWN), table, processes)
-
-
 def tune(table: Table, called: str, processes: int) -> None:
-    """Tries on the tuning workloads, settings.toml, and the runs that judge them there."""
-    own = plan(called)
-    found = tuned(table, own, compared(), processes)
-    file("settings.toml").write_text(spelt(found, called), "utf-8")
-    judged(table, own, found, TUNING, processes)
+    """Tries on the tuning workloads, which judge settings there too, and settings.toml."""
+    file("settings.toml").write_text(spelt(tuned(table, plan(called), compared(), processes), called), "utf-8")
 
 
-def held_out(table: Table, called: str, processes: int) -> None:
+def held_out(table: Table, called: str, processes: int, carried: Settings | None = None) -> None:
     """Runs on the held-out workloads, which the lock must allow."""
     own = plan(called)
     refuse_missing(names(own, HELD))
-    judged(table, own, settings(called), HELD, processes)
+    do(finals(own, carried or settings(called), names(own, HELD)), table, processes)
 
 
 def entered(table: Table, called: str, processes: int) -> Settings:
     """All runs of a user's own class beside the rows that ``table`` has; settings with its own."""
-    own, label = plan(called), compared()[-1]
-    found = tuned(table, own, [label], processes)
+    label = compared()[-1]
+    found = tuned(table, plan(called), [label], processes)
     carried = {kind: of | {label: found[kind][label]} for kind, of in settings(called).items()}
-    for part in (TUNING, HELD):
-        judged(table, own, carried, part, processes)
+    held_out(table, called, processes, carried)
     return carried
 
 
@@ -101,9 +88,3 @@ def final(table: Table, called: str, part: str, carried: Settings | None = None)
         return scores.scored(table.rows, own, carried or settings(called), names(own, part))
     except KeyError as missing:
         raise UserError(f"runs are missing, such as {missing.args[0]}: run them first") from None
-
-
-def everything(table: Table, called: str, processes: int) -> None:
-    """All runs of a plan, tuning first."""
-    tune(table, called, processes)
-    held_out(table, called, processes)

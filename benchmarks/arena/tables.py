@@ -1,28 +1,28 @@
-"""The tables of the page, in Markdown."""
+"""The headline and the tables of the page, in Markdown."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from benchmarks.arena import decide, plan
-from benchmarks.arena.decide import Decisions, always
-from benchmarks.arena.mixed import Checked
-from benchmarks.arena.outcome import COUNTED, Case, Outcome, cases
-from benchmarks.arena.plan import HELD, SCORES
+import numpy as np
+
+from benchmarks.arena import plan
+from benchmarks.arena.decide import Choice, Decisions
+from benchmarks.arena.outcome import Case, Outcome, cases, of_accuracy
+from benchmarks.arena.plan import HELD, HIGH, LOW, SCORES
 from benchmarks.arena.results import (
-    Gain,
-    Pair,
+    ONCE,
+    POOLED,
+    TOLD,
     Regret,
-    difference,
-    gain,
+    beside,
     hindsight,
-    of_score,
-    ranks,
+    middle,
+    ranked,
     regret,
-    standing,
-    winner,
+    share_missed,
+    share_within,
 )
-from mpifed.report.statistics import LEVEL, BootstrapBand
+from benchmarks.arena.scores import Settings
 
 SCORE_WORDS = {
     "bits": "bits",
@@ -31,94 +31,54 @@ SCORE_WORDS = {
     "lognormal": "seconds, log-normal devices",
     "pareto": "seconds, Pareto latencies",
 }
-FEATURE_WORDS = {
-    "bits": "bits",
-    "seconds": "passes or seconds",
-    "affordable": "affordable",
-    "too dear": "not affordable",
-    "plain": "no network",
-    "network": "network",
-    "strong": "strong",
-    "weak": "weak",
-    "many": "half of them or more",
-    "few": "fewer than half",
-}
-GROUP_WORDS = {
-    "plain": "other workloads",
-    "absent": "workloads with absent clients",
-    "network": "networks",
-    "sites": "tables of real sites",
-}
+COLUMN_WORDS = {"objective": "f", "validation_objective": "validation loss", "validation_accuracy": "accuracy"}
 
 
-class Choices(NamedTuple):
-    """What rules of choice cost on held-out workloads: the table, its one method for all, the best in hindsight.
-
-    ``apart``: by how much the table's share of cases within twice the least is above that of its one method.
-    """
-
-    table: Regret
-    single: Regret
-    label: str
-    hindsight: Regret
-    apart: BootstrapBand
+def answer(decisions: Decisions) -> str:
+    """The answer in a few words."""
+    low, high = (decisions[level].words for level in (LOW, HIGH))
+    return f"{low}." if low == high else f"{low}; to high accuracy {high}."
 
 
-def choices(cases: Sequence[Case], entries: decide.Entries, labels: Sequence[str], decisions: Decisions) -> Choices:
-    """The rules of choice in these cases."""
-    label = hindsight(cases, labels)
-    both = decisions.pick(entries), decisions.single.pick(entries)
-    found = [regret(cases, pick) for pick in (*both, always(label))]
-    return Choices(found[0], found[1], label, found[2], difference(cases, *both))
-
-
-def headline(found: Choices, decisions: Decisions, workloads: int, weak: str) -> str:
-    """The answer on top of the page, whatever it is; ``weak`` says what the one method is not for."""
-    of = f"On {workloads} held-out workloads"
-    low, high = (f"{100 * float(edge[0]):+.0f}" for edge in (found.apart.low, found.apart.high))
-    interval = f"the difference of the shares within twice the least is {low} to {high} points (95 %)"
-    if decisions.rows and found.apart.low[0] > 0:
-        first = f"Take the method that the table below names. {of} it {told(found.table)}."
-        second = f"One for all, {decisions.words}, {told(found.single)}; {interval}."
-    else:
-        enough = 2 * found.single.within >= len(found.single.ratios) + found.single.unable
-        answer = "One method is enough" if enough else "No method is enough, and no table is better than one"
-        first = f"{answer}: {decisions.words}. {of} this {told(found.single)}."
-        second = "No feature of the tuning workloads names another."
-        if decisions.rows:
-            verdict = "is worse" if found.apart.high[0] < 0 else "cannot be told from it"
-            second = f"A table by features {verdict}: it {told(found.table)}; {interval}."
-        second += f" {weak}"
-    last = f"In hindsight {found.label} everywhere {told(found.hindsight)}."
-    return " ".join([first, second, *([last] if found.label != decisions.best else [])])
-
-
-def told(found: Regret) -> str:
-    """A regret in words."""
-    middle = f"costs {found.middle:.2f} times the least in the median" if found.middle < math.inf else "misses mostly"
-    unable = f", and cannot run in {found.unable}" if found.unable else ""
-    cases = f"{found.within} of {len(found.ratios) + found.unable} cases"
-    return f"{middle}, is within twice the least in {cases}, misses {found.missed or 'none'}{unable}"
-
-
-def weaknesses(cases: Sequence[Case], entries: decide.Entries, labels: Sequence[str], decisions: Decisions) -> str:
-    """Where the one method costs more than twice the least in the median of held-out cases."""
-    places: dict[tuple[str, str], list[Case]] = {}
-    for one in cases:
-        places.setdefault((COUNTED[one.score], entries[one.workload].group), []).append(one)
+def headline(found: Sequence[Case], decisions: Decisions, held: int) -> str:
+    """What the choices cost on held-out workloads, with intervals, and how firm they are."""
     parts = []
-    for (kind, group), found in places.items():
-        own = regret(found, decisions.single.pick(entries))
-        if own.middle > 2:
-            other = hindsight(found, labels)
-            share = f"{other} {regret(found, always(other)).within} of {len(found)}"
-            parts.append(f"{FEATURE_WORDS[kind]} on {GROUP_WORDS[group]} (within twice {own.within}, {share})")
-    return f"It is not for {'; '.join(parts)}." if parts else "Its median is within twice the least for all of them."
+    for level, words in ((LOW, "To **low** accuracy"), (HIGH, "To **high** accuracy")):
+        choice = decisions[level]
+        own = regret(of_accuracy(found, level), choice.pick)
+        parts.append(f"{words} {choice.words} {told(own)}. {firm(choice)}")
+    intervals = f"In brackets: 95 % of draws of the {held} held-out workloads."
+    return "\n\n".join([*parts, intervals])
 
 
-DRAWN = ("bits", "equal")  # scores with a picture
-LONG = 4  # so many names that tie are counted
-FEATURE_HEADS = ["what is counted", "n×n matrices", "model", "skew", "clients a round"]
+def told(own: Regret) -> str:
+    """A regret in words, with intervals over workloads."""
+    total = len(own.ratios) + own.unable
+    within, missed = (
+        f"{count} of {total} cases ({span(own, measure, '{:.0%}')})"
+        for count, measure in ((own.within, share_within), (own.missed, share_missed))
+    )
+    unable = f", and cannot run in {own.unable}" if own.unable else ""
+    costs = f"costs {number(own.middle)} times the least of any method in the median ({span(own, middle, '{:.2f}')})"
+    return f"{costs}, is within twice the least in {within} and misses {missed}{unable}"
+
+
+def span(own: Regret, measure: object, form: str) -> str:
+    """An interval in words."""
+    low, high = (
+        form.format(edge) if math.isfinite(edge) else "a miss"
+        for edge in own.interval(measure)  # type: ignore[arg-type]
+    )
+    return f"{low}–{high}"
+
+
+def firm(choice: Choice) -> str:
+    """Which choice is made where a tuning workload is left out."""
+    total = sum(choice.fewer.values())
+    others = [f"{words} in {count}" for words, count in choice.fewer.items() if words != choice.words]
+    same = choice.fewer.get(choice.words, 0)
+    rest = f", {'; '.join(others)}" if others else ""
+    return f"Left out in turn, {same} of {total} tuning workloads leave this choice as it is{rest}."
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -127,48 +87,38 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def decision_table(decisions: Decisions) -> str:
-    """The table of decisions in words, with the features that some row has."""
-    if not decisions.rows:
-        return f"For all: **{decisions.words}**."
-    columns = [k for k in range(len(FEATURE_HEADS)) if any(cell[k] for cell in decisions.rows)]
-    rows = [
-        [*(FEATURE_WORDS[cell[k]] if cell[k] else "" for k in columns), label] for cell, label in decisions.rows.items()
-    ]
-    note = "An empty cell: whatever it is. Where a method cannot run, that of the row above it that fits."
-    body = grid([*(FEATURE_HEADS[k] for k in columns), "method"], rows)
-    return f"{body}\n\nOtherwise: **{decisions.words}**. {note}"
-
-
-def regrets(found: Sequence[Case], outcome: Outcome, decisions: Decisions) -> str:
-    """What rules of choice cost in held-out cases: the table, and all methods by how often they are within twice."""
-    fixed = {label: regret(found, always(label)) for label in outcome.labels}
-    best = hindsight(found, outcome.labels)
-    rows = [regret_row(*one) for one in chosen(found, outcome, decisions)]
-    notes = {best: " (best in hindsight)"}
-    order = sorted(fixed, key=lambda one: (-fixed[one].within, fixed[one].missed))
-    rows += [regret_row(f"always {label}{notes.get(label, '')}", fixed[label]) for label in order]
+def regrets(found: Sequence[Case], outcome: Outcome, decisions: Decisions, level: str) -> str:
+    """What the choice and every method cost in the held-out cases of an accuracy, and what needs no rounds."""
+    own, choice = of_accuracy(found, level), decisions[level]
+    rows = [regret_row(f"**{choice.words}**", regret(own, choice.pick))]
+    best = hindsight(own, outcome.labels)
+    rows.append(regret_row(f"in hindsight: {best.words}", regret(own, best.pick)))
+    rows += [regret_row(label, one) for label, one in ranked(own, outcome.labels)]
+    rows += [beside_row(own, outcome, name) for name in (ONCE, POOLED)]
     return regret_grid(rows)
-
-
-def chosen(found: Sequence[Case], outcome: Outcome, decisions: Decisions) -> list[tuple[str, Regret]]:
-    """The regrets of the table, where there is one, and of the one method for all, both from the tuning workloads."""
-    rules = [("the table", decisions)] if decisions.rows else []
-    rules.append((f"one for all: {decisions.words}", decisions.single))
-    return [(name, regret(found, rule.pick(outcome.entries))) for name, rule in rules]
 
 
 def regret_grid(rows: Sequence[Sequence[str]]) -> str:
     """Rows of regrets under their head."""
-    head = ["choice", "cases where it can run", "median ratio", "at most twice the least", "goal missed", "cannot run"]
-    return grid(head, rows)
+    return grid(["", "cases where it can run", "median ratio", "at most twice the least", "goal missed"], rows)
 
 
 def regret_row(choice: str, found: Regret) -> list[str]:
     """A row of the table of regrets."""
     total = max(1, len(found.ratios))
     shares = [f"{count} ({count / total:.0%})" for count in (found.within, found.missed)]
-    return [choice, str(len(found.ratios)), number(found.middle), *shares, str(found.unable)]
+    return [choice, str(len(found.ratios)), number(found.middle), *shares]
+
+
+def beside_row(found: Sequence[Case], outcome: Outcome, name: str) -> list[str]:
+    """Of a reference, the ratio to the least of all methods, over the scores that it has."""
+    lots = [beside(found, outcome.entries, score, name) for score in TOLD]
+    words = [
+        f"{SCORE_WORDS[score]}: {number(one.ratio)}, less than every method in {one.less} of {one.cases}"
+        for score, one in zip(TOLD, lots, strict=True)
+        if one is not None
+    ]
+    return [f"*{name}*", "", "; ".join(words), "", ""]
 
 
 def number(value: float) -> str:
@@ -176,55 +126,44 @@ def number(value: float) -> str:
     return f"{value:.2f}" if value < math.inf else "a miss"
 
 
-def standings(found: Sequence[Case], labels: Sequence[str]) -> str:
-    """How methods stand under every score."""
-    columns = [standing(of_score(found, score), labels) for score in SCORES]
+def by_score(found: Sequence[Case], decisions: Decisions) -> str:
+    """The median ratio of the choices under each score, and within twice, where all reply and where some are absent."""
     rows = []
-    for k, label in enumerate(labels):
-        cells = [f"{c.within.middle[k]:.2f} ({c.within.low[k]:.2f}–{c.within.high[k]:.2f})" for c in columns]
-        cells = [f"**{cell}**" if c.best[k] else cell for cell, c in zip(cells, columns, strict=True)]
-        where = max(c.where[k] for c in columns)
-        rows.append([label, str(where), *(cells if where else ["–"] * len(SCORES))])
-    pictures = "\n".join(f"![Profiles, {SCORE_WORDS[score]}](pictures/arena-{score}.png)" for score in DRAWN)
-    return f"{grid(['', 'workloads', *SCORES], rows)}\n\n{pictures}"
+    for level in (LOW, HIGH):
+        for absent in (False, True):
+            some = [one for one in of_accuracy(found, level) if is_absent(one) == absent]
+            cells = []
+            for score in SCORES:
+                own = regret([one for one in some if one.score == score], decisions[level].pick)
+                cells.append(f"{number(own.middle)}, {own.within} of {len(own.ratios) + own.unable}")
+            rows.append([level, "some absent" if absent else "all reply", *cells])
+    return grid(["accuracy", "clients", *SCORES], rows)
 
 
-def wins(tests: dict[str, list[Pair]], labels: Sequence[str]) -> str:
-    """Of each method and score, from how many others it differs, to the better and to the worse."""
-    rows = []
-    for label in labels:
-        cells = []
-        for found in tests.values():
-            differ = [pair for pair in found if pair.p <= 1 - LEVEL and label in pair[:2]]
-            before = sum(pair.first == label for pair in differ)
-            cells.append(f"{before} : {len(differ) - before}" if differ else "")
-        rows.append([label, *cells])
-    return grid(["", *tests], [row for row in rows if any(row[1:])])
-
-
-def gains(outcome: Outcome) -> str:
-    """What tuning on the workload itself gives on the held-out workloads."""
-    rows = []
-    for label in outcome.labels:
-        found = gain(outcome.held, label)
-        rows.append([label, *(["0", "", "", ""] if found is None else gain_cells(found))])
-    return grid(["", "workloads", "goals reached, carried", "tuned there", "cost, tuned there over carried"], rows)
-
-
-def gain_cells(found: Gain) -> list[str]:
-    """The cells of a method."""
-    middle, low, high = map(float, found.ratio)
-    return [str(found.workloads), f"{found.carried:.0%}", f"{found.own:.0%}", f"{middle:.2f} ({low:.2f}–{high:.2f})"]
+def is_absent(one: Case) -> bool:
+    """Whether clients do not reply on the workload of a case."""
+    return plan.workloads()[one.workload].group == "absent"
 
 
 def by_workload(found: Sequence[Case], outcome: Outcome) -> str:
-    """The winner of every workload and score."""
+    """The method with the least median cost at the hardest goal that one reaches, of every workload and score."""
     rows = []
     for name, entry in outcome.entries.items():
-        won = [winner(outcome.both, found, name, score) for score in SCORES]
-        cells = ["–" if one is None else f"{tie(one.best)}, {power(entry.gaps[one.goal])}" for one in won]
-        rows.append([name, *cells])
-    return grid(["", *SCORES], rows)
+        own = [one for one in found if one.workload == name]
+        cells = []
+        for score in SCORES:
+            lots = [one for one in own if one.score == score]
+            last = max(lots, key=lambda one: one.goal, default=None)
+            best = "–" if last is None else min(last.costs, key=last.costs.__getitem__)
+            cells.append(best if last is None else f"{best}, {goal_words(entry.known, last.goal)}")
+        rows.append([name, entry.workload.part, *cells])
+    return grid(["", "part", *SCORES], rows)
+
+
+def goal_words(known: plan.Facts, goal: int) -> str:
+    """A goal in words."""
+    column = known.columns[goal]
+    return power(known.gaps[goal]) if column == "objective" else f"{COLUMN_WORDS[column]} {known.gaps[goal]:g}"
 
 
 def power(gap: float) -> str:
@@ -232,45 +171,29 @@ def power(gap: float) -> str:
     return f"{gap:.0e}".replace("e-0", "e-")
 
 
-def tie(best: Sequence[str]) -> str:
-    """The names of those that tie, or their number."""
-    return " = ".join(best) if len(best) < LONG else f"{len(best)} tie"
-
-
-def robust(found: Sequence[Case], labels: Sequence[str], held: Sequence[str]) -> str:
-    """Ranks by score, their ranges without a method and without a workload, and on the held-out workloads alone."""
-    columns = []
-    for score in SCORES:
-        own = of_score(found, score)
-        alone = ranks([one for one in own if one.workload in held], labels)
-        cells = [f"{one.rank} ({span(one.methods)}; {span(one.workloads)})" for one in ranks(own, labels)]
-        columns.append([f"{cell}, {one.rank}" for cell, one in zip(cells, alone, strict=True)])
-    return grid(["", *SCORES], [[label, *cells] for label, *cells in zip(labels, *columns, strict=True)])
-
-
-def span(of: tuple[int, int]) -> str:
-    """A range of ranks."""
-    return f"{of[0]}–{of[1]}" if of[0] < of[1] else str(of[0])
-
-
-def model(checks: dict[str, list[Checked]]) -> str:
-    """The tests of method × feature in a mixed model, and which method the model has first."""
-    rows = []
-    for score, found in checks.items():
-        for one in found:
-            first = "; ".join(f"{FEATURE_WORDS[word]}: {label}" for word, label in one.first.items())
-            tests = [f"{one.statistic:.1f} ({one.freedom[0]}, {one.freedom[1]})", f"{one.p:.2g}"]
-            rows.append([score, FEATURE_HEADS[decide.FEATURES.index(one.feature)], *tests, first])
-    return grid(["score", "feature", "F (degrees of freedom)", "p", "first by the model"], rows)
-
-
 def about(outcome: Outcome) -> str:
     """The workloads."""
     rows = []
-    for name, one in outcome.entries.items():
-        seen = [f"{one.m}", f"{one.n}", f"{one.skew:.2g}", f"{one.share:.0%}", str(one.batch or "all")]
-        rows.append([name, one.part, one.group, *seen, ", ".join(map(power, one.gaps))])
-    return grid(["workload", "part", "group", "clients", "n", "skew", "a round", "batch", "goals"], rows)
+    for name, (one, known) in outcome.entries.items():
+        samples = f"{known.m * known.samples:.0f}"
+        seen = [str(known.m), str(known.n), samples, f"{known.share:.0%}", str(one.batch or "all")]
+        left = "–" if one.group == "network" else f"{known.gradient:.0e}"
+        goals = ", ".join(goal_words(known, k) for k in range(len(known.goals)))
+        rows.append([name, one.part, one.group, *seen, left, goals])
+    head = ["workload", "part", "group", "clients", "n", "samples", "a round", "batch", "gradient left at f*", "goals"]
+    return grid(head, rows)
+
+
+def ends(carried: Settings, tries: int) -> str:
+    """How many numbers of the settings carried over are the least or the largest that were tried."""
+    found = [
+        of[number] in (of.min(), of.max())
+        for chosen in carried.values()
+        for label, number in chosen.items()
+        if plan.ranges(label)
+        for of in np.array(plan.shares(label, tries)).T
+    ]
+    return f"{sum(found)} of {len(found)}"
 
 
 def hashes() -> str:
@@ -278,13 +201,16 @@ def hashes() -> str:
     return grid(["file", "hash"], [[f"`{name}`", f"`{value}`"] for name, value in plan.hashes().items()])
 
 
-def own_row(outcome: Outcome, label: str) -> str:
-    """The regret of a user's own method on the held-out workloads beside the table's and the best ones'."""
-    found, decisions = cases(outcome.held), decide.read()
-    others = [one for one in outcome.labels if one != label]
-    best = hindsight(found, others)
-    rows = [(f"always {label}", regret(found, always(label))), *chosen(found, outcome, decisions)]
-    rows.append((f"always {best} (best of the others in hindsight)", regret(found, always(best))))
-    held = sum(one.part == HELD for one in outcome.entries.values())
-    words = f"{held} held-out workloads, {len(found)} cases, {label} among the methods of which the least is taken:"
-    return f"{words}\n\n{regret_grid([regret_row(*one) for one in rows])}"
+def own_row(outcome: Outcome, decisions: Decisions, label: str) -> str:
+    """The regret of a user's own method on the held-out workloads beside the page's choice and the best methods."""
+    found = cases(outcome.held)
+    held = sum(one.workload.part == HELD for one in outcome.entries.values())
+    parts = []
+    for level in (LOW, HIGH):
+        own = of_accuracy(found, level)
+        others = ranked(own, [one for one in outcome.labels if one != label])
+        rows = [regret_row(label, regret(own, lambda case: label))]
+        rows.append(regret_row(f"the page: {decisions[level].words}", regret(own, decisions[level].pick)))
+        rows += [regret_row(*one) for one in others[:3]]
+        parts.append(f"{level} accuracy, {held} held-out workloads, {len(own)} cases:\n\n{regret_grid(rows)}")
+    return "\n\n".join(parts)

@@ -1,5 +1,6 @@
 from mpifed.algorithms.accfeddcd import AccFedDCD as AccFedDCD
 from mpifed.algorithms.ad_admm import ADADMM as ADADMM
+from mpifed.algorithms.aggregated_lbfgs import AggregatedLBFGS as AggregatedLBFGS
 from mpifed.algorithms.apfl import APFL as APFL
 from mpifed.algorithms.aug_dgm import AugDGM as AugDGM
 from mpifed.algorithms.beer import BEER as BEER
@@ -34,6 +35,7 @@ from mpifed.algorithms.fedopt import FedOpt as FedOpt
 from mpifed.algorithms.fedpd import FedPD as FedPD
 from mpifed.algorithms.fedprox import FedProx as FedProx
 from mpifed.algorithms.fedrep import FedRep as FedRep
+from mpifed.algorithms.fedvarp import FedVARP as FedVARP
 from mpifed.algorithms.flame import Flame as Flame
 from mpifed.algorithms.flame_dp import FlameDP as FlameDP
 from mpifed.algorithms.gd import GD as GD
@@ -45,6 +47,7 @@ from mpifed.algorithms.local_gd import LocalGD as LocalGD
 from mpifed.algorithms.lt_admm import LTADMM as LTADMM
 from mpifed.algorithms.malenia import Malenia as Malenia
 from mpifed.algorithms.marina import Marina as Marina
+from mpifed.algorithms.mifa import MIFA as MIFA
 from mpifed.algorithms.motef import MoTEF as MoTEF
 from mpifed.algorithms.nesterov import Nesterov as Nesterov
 from mpifed.algorithms.newton import Newton as Newton

@@ -30,6 +30,8 @@ class LBFGS(Algorithm, tag="lbfgs"):
     d = −B∇f(x) by the two loops over the last ``memory`` pairs of s_k = x⁺ − x and y_k = ∇f(x⁺) − ∇f(x), from
     B = (⟨s_k, y_k⟩/‖y_k‖²) I of the newest; without pairs d = −∇f(x)/max(1, ‖∇f(x)‖). A pair is kept if ⟨s_k, y_k⟩
     is above 1e-8 ‖s_k‖‖y_k‖.  f_i and ∇f_i at x⁰ travel before the first round, and are charged.
+    With [compress] they are those at the models that clients receive, and s_k and d are the server's own, who knows ∇f
+    but for what the compressors' memory has still to send; nothing is proved for that.
     Source: Algorithm 2.1, with backtracking to Armijo's condition in place of Wolfe's.
     """
 
@@ -43,10 +45,7 @@ class LBFGS(Algorithm, tag="lbfgs"):
     c: Annotated[float, to_tune("share of the slope by which f must go down", gt=0, lt=0.5)] = 1e-4
 
     participation = Participation.ALL
-    upload = Upload(
-        content="gradient",
-        exact=dict.fromkeys(("up", "down"), "it compares values of f, and reads curvature from differences of ∇f"),
-    )
+    upload = Upload(content="gradient")
     no_proximal_step = Unsupported("its steps are in the metric of past gradients, so they are no proximal steps")
     asynchronous = Unsupported("it compares values of f, which must be those of all clients at one model")
 

@@ -16,6 +16,7 @@ class MethodEntry(NamedTuple):
 METHODS = {
     "accfeddcd": MethodEntry("accfeddcd:AccFedDCD", "AccFedDCD", "wine", 0, 1),
     "ad-admm": MethodEntry("ad_admm:ADADMM", "AD-ADMM", "vermilion", 4, 3),
+    "aggregated-lbfgs": MethodEntry("aggregated_lbfgs:AggregatedLBFGS", "Aggregated L-BFGS", "black", 6, 1),
     "apfl": MethodEntry("apfl:APFL", "APFL", "brown", 4, 4),
     "aug-dgm": MethodEntry("aug_dgm:AugDGM", "Aug-DGM", "sky", 2, 6),
     "beer": MethodEntry("beer:BEER", "BEER", "wine", 5, 6),
@@ -50,6 +51,7 @@ METHODS = {
     "fedpd": MethodEntry("fedpd:FedPD", "FedPD", "green", 2, 0),
     "fedprox": MethodEntry("fedprox:FedProx", "FedProx", "sky", 4, 0),
     "fedrep": MethodEntry("fedrep:FedRep", "FedRep", "wine", 2, 4),
+    "fedvarp": MethodEntry("fedvarp:FedVARP", "FedVARP", "sky", 7, 5),
     "flame": MethodEntry("flame:Flame", "FLAME", "brown", 1, 0),
     "flame-dp": MethodEntry("flame_dp:FlameDP", "FLAME-DP", "brown", 5, 2),
     "gd": MethodEntry("gd:GD", "GD", "black", 0, 3),
@@ -61,6 +63,7 @@ METHODS = {
     "lt-admm": MethodEntry("lt_admm:LTADMM", "LT-ADMM", "wine", 3, 2),
     "malenia": MethodEntry("malenia:Malenia", "Malenia", "blue", 3, 5),
     "marina": MethodEntry("marina:Marina", "MARINA", "purple", 2, 3),
+    "mifa": MethodEntry("mifa:MIFA", "MIFA", "sky", 2, 2),
     "motef": MethodEntry("motef:MoTEF", "MoTEF", "brown", 7, 5),
     "nesterov": MethodEntry("nesterov:Nesterov", "Nesterov", "black", 1, 6),
     "newton": MethodEntry("newton:Newton", "Newton", "green", 5, 2),

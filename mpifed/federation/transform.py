@@ -102,7 +102,11 @@ class Transform:
 
     def applies(self, request: Request, cost: MessageCost) -> bool:
         """Return whether the uploads of a request are changed: by default those of rounds, except what is free."""
-        return carries_uploads(request, cost) and request.request_type != ARRIVE
+        return self.concerns(request, cost) and request.request_type != ARRIVE
+
+    def concerns(self, request: Request, cost: MessageCost) -> bool:
+        """Return whether a request brings uploads that the transform changes, now or when they were computed."""
+        return carries_uploads(request, cost)
 
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Mark a request to which the transform applies, and change its arrays, before the server sends it."""
@@ -146,7 +150,7 @@ class Transform:
 
     def charge(self, request: Request, reply: Reply, count: int, cost: MessageCost) -> None:
         """Note the cost of the uploads of ``count`` clients; raise UserError for a request that cannot be changed."""
-        if cost.bits is None and reply.layout is not None and reply.layout.shapes and carries_uploads(request, cost):
+        if cost.bits is None and reply.layout is not None and reply.layout.shapes and self.concerns(request, cost):
             cost.bits = self.bits(reply.layout.shapes)
 
     def decode(self, request: Request, reply: Reply) -> None:

@@ -62,3 +62,28 @@ def test_a_round_is_one_exchange_whether_the_trial_point_is_accepted_or_not():
     assert 0 < rejected[1:].sum() < 30
     assert (np.diff(found["exchanges"]) == 1).all()
     assert (np.diff(found["bytes_up"]) == len(SIZES) * 8 * (N + 1)).all()
+
+
+EIGHT = {"name": "uniform", "b": 8}
+
+
+def test_eight_bits_both_ways_take_about_as_many_rounds_and_a_quarter_of_the_bits():
+    more = {"problem": {"name": "logistic", "mu": 0.01}, "data": mpifed.arrays(A, B, SIZES)}
+    whole, short = run(60, **more).rounds, run(60, compress={"up": EIGHT, "down": EIGHT}, **more).rounds
+    goal = whole["objective"][-1] + 1e-8
+    first, second = (int(np.argmax(row["objective"] <= goal)) for row in (whole, short))
+    assert 0 < second <= 1.5 * first
+    for way, numbers in (("bits_up", N + 1), ("bits_down", N)):
+        assert whole[way][1] / 2 == len(SIZES) * numbers * 64  # a round and the exchange before it cost the same
+        assert short[way][1] / 2 == short[way][0] == len(SIZES) * (64 * (numbers - N + 1) + 8 * N)
+
+
+def test_on_remembered_gradients_it_ends_at_the_minimiser_with_absent_clients_where_gradient_descent_is_far_off():
+    more = {"problem": {"name": "logistic", "mu": 0.01}, "data": mpifed.arrays(A, B, SIZES)}
+    best = run(**more).rounds["objective"][-1]
+    table = more | {"rounds": 250, "selection": {"name": "uniform", "count": 3}, "system": {"dropout": 0.3}}
+    gaps = {
+        name: mpifed.run(table | {"algorithm": name}, progress=None).rounds["objective"][-1] - best
+        for name in ("aggregated-lbfgs", "gd")
+    }
+    assert abs(gaps["aggregated-lbfgs"]) < 1e-9 < 1e-3 < gaps["gd"]

@@ -157,7 +157,7 @@ TAKES = [
     "apfl",
     "fedrep",
 ]
-TAKES += ["feddyn", "fednova", "fedbuff", "q-fedavg"]
+TAKES += ["feddyn", "fednova", "fedbuff", "q-fedavg", "fedvarp", "mifa"]
 
 
 @pytest.mark.parametrize("name", [name for name in Algorithm.choices if name not in TAKES])

@@ -8,9 +8,6 @@ import pytest
 
 from benchmarks import bench as benches
 from benchmarks import rows as committed
-from benchmarks.arena import plan as arena
-from benchmarks.arena.study import plan as arena_plan
-from benchmarks.arena.study import settings as carried
 from benchmarks.beyond.least_steps import STEPS
 from benchmarks.beyond.tuning import plan as tuning
 from mpifed.core.arrays import is_number
@@ -181,23 +178,3 @@ def test_tuned_methods_are_inside_their_ranges_but_for_those_named_here():
     assert {key: " ".join(of) for key, of in found.items()} == PLANNED
     ends = sum(map(len, found.values()))
     assert f"{ends} of {ends + inside} numbers" in (ROOT / "docs" / "studies" / "field.md").read_text("utf-8")
-
-
-# The arena: settings are quasi-random points, 20 for each method, of which the first and the last of an option are as
-# likely to be the best as any other. kind of cost -> method -> options
-ARENA = {
-    "bits": {"FedAvg": "k0 step.a", "FedAvgM": "k0", "FedProx": "k0 step.a"},
-    "seconds": {"FedAvg": "k0 step.a", "FedAvgM": "server.beta", "FedProx": "k0 step.a", "FedAdam": "k0 step.a"},
-}
-
-
-def test_settings_of_the_arena_are_inside_their_ranges_but_for_those_named_here():
-    found = {}
-    for kind, chosen in carried("committed").items():
-        found[kind] = {}
-        for label, number in chosen.items():
-            options = arena.ranges(label)
-            points = np.reshape(arena.shares(label, arena_plan("committed").tries), (-1, max(len(options), 1)))
-            own = [key for key, of in zip(options, points.T, strict=False) if of[number] in (of.min(), of.max())]
-            found[kind] |= {label: " ".join(own)} if own else {}
-    assert found == ARENA

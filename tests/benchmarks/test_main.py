@@ -192,3 +192,10 @@ def test_a_mistake_is_reported_in_one_sentence(words, sentence, results, command
     assert error.startswith(f"benchmarks: {sentence}")
     assert error.count("\n") == 1
     assert not results.exists()
+
+
+def test_the_help_of_robust_means_runs_nothing_and_an_unknown_word_is_told():
+    done = [execute([sys.executable, "-m", "benchmarks.robust", word], 60, ROOT) for word in ("--help", "--quick")]
+    assert [one.code for one in done] == [0, 2]
+    assert "docs/studies/robust.md" in done[0].out
+    assert "unrecognized arguments: --quick" in done[1].err

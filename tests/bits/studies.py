@@ -62,6 +62,7 @@ GD = {"name": "gd", "steps": 3}
 OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones take each in turn
     "accfeddcd": [{}, {"solver": GD, "r": 0.3, "kappa": 0.2}, {"model": "random", "solver": GD}],
     "ad-admm": [{}, {"rho": 0.5, "gamma": 1.0, "solver": GD}],
+    "aggregated-lbfgs": [{}, {"memory": 1, "damping": 0.1}],
     "apfl": [{}, {**BATCHES, "aggregate": "all"}],
     "fedrep": [{}, {**BATCHES, "head_epochs": 1}],
     "dgd": [{}, {"order": "adapt-combine", "k0": 2}],
@@ -94,6 +95,8 @@ OPTIONS: dict[str, list[Table]] = {  # a study takes one of them; plain ones tak
     "fedpd": [{}, {"scale": "1/m"}],
     "fedprox": [{}, {**BATCHES, "aggregate": "all"}],
     "malenia": [{"S": 9}, {"batch_size": 3, "stop": True}],
+    "fedvarp": [{}, BATCHES],
+    "mifa": [{}, {**BATCHES, "server_lr": 0.5}],
     "lbfgs": [{}, {"memory": 1}],
     "nesterov": [{}, {"mu": 0.01}],
     "q-fedavg": [{}, {**BATCHES, "q": 0.5}],

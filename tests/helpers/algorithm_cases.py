@@ -78,6 +78,8 @@ SETTINGS = {
     "ringleader": {"gamma": 0.02},
     "fedgia-async": {"k0": 5},
     "q-fedavg": {"lr": 0.02},
+    "fedvarp": {"step": constant(0.01)},
+    "mifa": {"step": constant(0.005)},
     "fednew": {"rho": 1.0},
 }
 PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
@@ -143,6 +145,8 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("q-fedavg", {"q": 0.5, "lr": 0.004, "batch_size": 7, "epochs": 2}),
     ("fednl", {"compressor": {"name": "randseqk", "k": "8n"}, "alpha": 0.5}),
     ("fednl-pp", {"compressor": "identity", "alpha": 0.5}),
+    ("mifa", {"step": constant(0.002), "batch_size": 5, "epochs": 2}),
+    ("aggregated-lbfgs", {"memory": 2, "gamma": 0.02}),
 ]
 VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
 ALONE = {"nids"}  # nodes of these send nothing in round one

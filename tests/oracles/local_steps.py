@@ -150,6 +150,43 @@ class Scaffold(FedAvg):
         self.k += self.count
 
 
+class FedVARP(FedAvg):
+    """FedVARP with full gradients, with the table of all last steps at the server.
+
+    Source: D. Jhunjhunwala et al., "FedVARP: Tackling the variance due to partial client participation in federated
+    learning", 2022, arXiv 2207.14130, Algorithm 2.
+    """
+
+    asynchronous = False
+    server_lr = 1.0
+    vectors = (*FedAvg.vectors, "table")
+
+    def begin(self, i):
+        return super().begin(i) - self.x
+
+    def step(self, uploads, ages):
+        apart = sum(change - self.table[i] for i, change in uploads.items()) / len(uploads)
+        self.x = self.x + self.server_lr * (sum(self.table) / self.m + apart)
+        self.renew(uploads)
+
+    def renew(self, uploads):
+        for i, change in uploads.items():
+            self.table[i] = change
+        self.k += self.count
+
+
+class MIFA(FedVARP):
+    """MIFA with full gradients, with the table of all last steps at the server.
+
+    Source: X. Gu et al., "Fast federated learning in the presence of arbitrary device unavailability", 2021, arXiv
+    2106.04159, Algorithm 1; a client that has not yet replied counts with a step of 0.
+    """
+
+    def step(self, uploads, ages):
+        self.renew(uploads)
+        self.x = self.x + self.server_lr * sum(self.table) / self.m
+
+
 def weights(gammas, beta):
     """a_i of heavy-ball momentum: the gradient of step l counts in the steps l, l + 1 …, each time β times less."""
     return [sum(gamma * beta ** (k - l) for k, gamma in enumerate(gammas) if k >= l) for l in range(len(gammas))]

@@ -184,6 +184,35 @@ def lbfgs(clients, selections, *, memory=10, c=1e-4):
         s = 1.0
 
 
+def aggregated_lbfgs(clients, selections, *, memory=10, gamma=None, damping=1e-4):
+    """A quasi-Newton step on the models and gradients of the last reply of each client, with matrices written out.
+
+    Source: the step of DIAG, A. Mokhtari et al., "Surpassing gradient descent provably", 2018, arXiv 1611.00347, with
+    the BFGS formula in place of the step size.
+    """
+    n = clients[0].n
+    x = np.zeros(n)
+    gamma = gamma or 1 / max(client.lipschitz for client in clients)
+    last, pairs = {}, []
+    yield x
+    for chosen in selections:
+        step, y = np.zeros(n), np.zeros(n)
+        for i in chosen:
+            if i in last:
+                step = step + (x - last[i][0])
+                y = y + (clients[i].gradient(x) - last[i][1])
+        if last:
+            step, y = step / len(last), y / len(last)
+            y = y + damping / gamma * step
+            if step @ y > 1e-8 * np.linalg.norm(step) * np.linalg.norm(y):
+                pairs = [*pairs, (step, y)][-memory:]
+        for i in chosen:
+            last[i] = x, clients[i].gradient(x)
+        B = inverse(pairs, n) if pairs else gamma * np.eye(n)
+        x = sum(point for point, _ in last.values()) / len(last) - B @ sum(g for _, g in last.values()) / len(last)
+        yield x
+
+
 def both(clients, x):
     return mean(clients, lambda client: client.value(x)), mean(clients, lambda client: client.gradient(x))
 

@@ -24,8 +24,9 @@ class Compress(StudyTable):
     the server keeps the last uploads of all clients anyway, as in FedADMM, they are h. Downloads have memory, one for
     all clients: x̂ = h + aC(x − h) is sent to all m clients, selected or not, and charged so; the server goes on with x.
 
-    bits_up and bits_down count messages to the bit, bytes_up and bytes_down take whole bytes for each message. Round 0
-    and evaluating are neither compressed nor charged. Draws of C come from a stream of the client, or of the server.
+    bits_up and bits_down count messages to the bit, bytes_up and bytes_down take whole bytes for each message. What a
+    method charges before round 1 is compressed too; the rest of round 0, and evaluating, are neither. Draws of C come
+    from a stream of the client, or of the server.
 
     Sources: of memory P. Richtárik, I. Sokolov, I. Fatkhullin, arXiv:2106.05203 (2021), for downloads K. Gruntkowska,
     A. Tyurin, P. Richtárik, arXiv:2209.15218 (2022); of errors F. Seide et al., doi:10.21437/Interspeech.2014-274.

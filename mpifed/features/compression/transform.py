@@ -50,6 +50,10 @@ class MessageCompression(Transform):
         self.down = drop_identity(table.down)
         self.feedback = setup.algorithm.upload.feedback if table.feedback == "auto" else table.feedback
 
+    def concerns(self, request: Request, cost: MessageCost) -> bool:
+        """Return whether a request is compressed: those of rounds, and what is charged before them."""
+        return super().concerns(request, cost) or (bool(cost.charge) and request.reduce != "max")
+
     def begin(self, request: Request, cost: MessageCost) -> None:
         """Replace the arrays of a request by what clients receive, and note its bits."""
         if not self.applies(request, cost):  # what arrives was compressed when it was computed

@@ -281,7 +281,7 @@ BOUNDS = {
     "isinstance": 218,  # points of f.point stand where arrays do, and three places must tell them apart
     "lists and texts times a condition": 0,
     "lines of mpifed": 56_870,
-    "lines of tests": 52_660,
+    "lines of tests": 52_670,
     "lines of benchmarks": 11_350,
 }
 

@@ -36,7 +36,7 @@ class AggregatedLBFGS(Algorithm, tag="aggregated-lbfgs"):
     """
 
     title = "Aggregated L-BFGS"
-    plot_style = PlotStyle("black", 6, 1)
+    plot_style = PlotStyle("black", 6, 7)
     # The tables of models and gradients are state of the server.
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:1611.00347 holds for one step size and a cyclic order of clients")
@@ -55,7 +55,8 @@ class AggregatedLBFGS(Algorithm, tag="aggregated-lbfgs"):
     def init_server(self, fed: Federation) -> Server:
         x = fed.initial()
         gamma = rate_at(self.gamma or float(1 / fed.max(self.smoothness)), fed)
-        table, pairs = np.zeros((fed.m, fed.n), x.dtype), np.zeros((self.memory, fed.n), x.dtype)
+        table = np.zeros((fed.m, fed.n), x.dtype)
+        pairs = np.zeros((self.memory, fed.n), x.dtype)
         return Server(x, table, table, np.zeros(fed.m, x.dtype), pairs, pairs, gamma)
 
     def round(self, fed: Federation, server: Server) -> Server:
@@ -65,7 +66,8 @@ class AggregatedLBFGS(Algorithm, tag="aggregated-lbfgs"):
         gamma = rate_at(self.gamma or server.gamma, fed)
         selected = fed.select(x)
         ids = np.arange(fed.m) if selected is None else selected
-        X, G = server.X.copy(), server.G.copy()
+        X = server.X.copy()
+        G = server.G.copy()
         known = server.known.copy()
         G[ids] = fed.call(self.gradient, x, to=selected)
         X[ids] = x

@@ -15,7 +15,7 @@ class FedVARP(RememberedSteps, tag="fedvarp"):
     """
 
     title = "FedVARP"
-    plot_style = PlotStyle("sky", 7, 5)
+    plot_style = PlotStyle("brown", 7, 6)
     # Last steps of clients and their mean come from one checkpoint.
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("that of arXiv:2207.14130 bounds an expectation, with variances that no run shows")

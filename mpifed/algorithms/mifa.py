@@ -61,7 +61,7 @@ class MIFA(RememberedSteps, tag="mifa"):
     """
 
     title = "MIFA"
-    plot_style = PlotStyle("sky", 2, 2)
+    plot_style = PlotStyle("wine", 2, 3)
     # Last steps of clients and their mean come from one checkpoint.
     supports = Supports.REPEATED | Supports.DEVICES
     theorem = Unsupported("those of arXiv:2106.04159 bound expectations, with variances that no run shows")

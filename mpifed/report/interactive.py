@@ -30,7 +30,8 @@ X = ("round", "exchanges", "bytes", "elapsed_seconds", "simulated_seconds")
 Y = ("objective", "error", "grad_norm_sq", "accuracy", "personal_accuracy", "personal_objective")
 ALL_POINTS = 40_000  # of all runs together
 LEAST, MOST = 60, 1000  # minimum and maximum points of a run
-DASHES = ("solid", "dash", "dashdot", "dot", "longdashdot", "longdash", "8px,3px,8px,3px,2px,3px")  # as palette.LINES
+# as palette.LINES
+DASHES = ("solid", "dash", "dashdot", "dot", "longdashdot", "longdash", "8px,3px,8px,3px,2px,3px", "3px,6px")
 FOLD = 64  # letters of a line under the pointer
 HEIGHT = 560  # pixels of a page
 ENTRY = 22  # pixels of an entry of its legend

@@ -44,7 +44,8 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK, SKY, WINE, BROWN = COLOURS  # Oka
 NAMES = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "wine", "brown")
 NAMED = dict(zip(NAMES, COLOURS, strict=True))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (7, 2.5)), (0, (4, 1, 4, 1, 1, 1)))
+DASHED = ((6, 1, 1, 1, 1, 1), (7, 2.5), (4, 1, 4, 1, 1, 1), (1.5, 3))
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", *((0, dashes) for dashes in DASHED))
 APART = 15.0  # nearer colours in CIELAB may look the same in a thin line
 DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white
 

@@ -83,6 +83,11 @@ STRONGLY_CONVEX: list[tuple[dict[str, object], dict[str, object]]] = [
     ({"name": "sisa", "preconditioner": "smoothness"}, {}),
     ({"name": "fedadmm-insa"}, {"rounds": 300}),
     ({"name": "fedgia-async"}, {"rounds": 300}),
+    ({"name": "aggregated-lbfgs"}, {"rounds": 300, "selection": {"share": 0.6}}),
+    *(
+        ({"name": name, "k0": 1, "step": {"name": "constant", "a": 0.5}}, {"rounds": 600, "selection": {"share": 0.6}})
+        for name in ("fedvarp", "mifa")
+    ),
     ({"name": "lt-admm"}, {"rounds": 500, "graph": {"name": "ring"}}),
 ]
 

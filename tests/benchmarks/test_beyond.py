@@ -189,7 +189,8 @@ UNITS = plan.Units(L=4.0, kappa=0.01, n=20, D=50, mean=10.0, X=0.5, optimum=0.1)
 TUNING = plan.read()
 LEFT_OUT = {"flame-dp", "ditto", "apfl", "fedrep"}  # noise; the server's model is that of FedAvg
 # not tuned yet
-LEFT_OUT |= {"ef21-hb", "ef21-bc", "ef21-sgd", "ef21-page", "fednew", "fedns", "lbfgs", "nesterov", "q-fedavg"}
+LEFT_OUT |= {"aggregated-lbfgs", "fedvarp", "mifa"}  # in the arena
+LEFT_OUT |= {"ef21-hb", "ef21-bc", "ef21-sgd", "ef21-page", "fednew", "fedns", "nesterov", "q-fedavg"}
 LEFT_OUT |= {"ringmaster", "rennala", "malenia", "ringleader"}  # asynchronous: in beyond/leasttime
 LEFT_OUT |= {"ad-admm", "fedbuff", "fedgia-async"}  # asynchronous: in beyond/asynchronous
 

@@ -88,6 +88,7 @@ def test_a_committed_row_is_that_of_its_run(mode):
     rows = study.committed()
     setting = cell.tries[0]
     old, new = rows.get("digits", cell, setting, 100), study.measured("digits", cell, setting, 100)
-    assert old.epsilon == pytest.approx(new.epsilon, rel=1e-6)
+    # z is solved for to 1e-4 of ε, and rows are of a solver that stopped elsewhere
+    assert old.epsilon == pytest.approx(new.epsilon, rel=2e-4)
     # other libraries of linear algebra may put a few of 300 samples into another class
     assert (old.validation, old.test) == pytest.approx((new.validation, new.test), abs=0.02)

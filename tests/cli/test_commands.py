@@ -64,7 +64,7 @@ def test_settings_cannot_send_commands_to_the_terminal(folder, tmp_path):
 
 def test_a_table_is_described_with_the_meaning_and_bounds_of_each_key():
     told = mpifed("describe", "privacy").out
-    assert re.search(r"\n  clip +1\.0 +bound C of ‖Δ_i‖₂, .*  \[> 0\]\n", told)
+    assert re.search(r"\n  clip +1\.0 +bound C of ‖Δ_i‖₂, .*  \[> 0, <= 1e\+60\]\n", told)
     assert re.search(r'\n  per +"model" .*  \["model" \| "layer"\]\n', told)
     assert "N_Z(0, z²C²/(u γ²))" in mpifed("describe", "distributed-discrete-gaussian").out
 

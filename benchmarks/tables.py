@@ -11,7 +11,7 @@ from benchmarks import expressions
 from benchmarks.bench import ON_OTHER_DATA, Block, Number, Printed
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from benchmarks.verdict import FEW, MARKS, NONE, OFF, OPEN, Sample, interval
+from benchmarks.verdict import FEW, MARKS, NONE, OFF, OPEN, Sample, Verdict, interval
 from mpifed.report.names import setting_title
 
 LEGEND = (
@@ -78,29 +78,36 @@ def compared(outcome: Outcome, block: Block) -> Iterator[Table]:
     """The tables of a block whose numbers are compared with others', one for each measure: row and column of a cell,
     the other number, the mean or median of our runs, where as many runs as theirs lie with probability 0.95, verdict.
     """
+    columns = outcome.bench.columns
+    varied = [setting_title(columns.short)] if columns else []
+    cells = [Cell(block.name, row["name"], value) for row, value in product(block.rows, outcome.bench.values)]
     for measure in outcome.bench.measures:
-        lines = list[list[str]]()
-        for row, value in product([row["name"] for row in block.rows], outcome.bench.values):
-            cell = Cell(block.name, row, value)
-            paper, reference, verdict = outcome.verdict(cell, measure)
-            if verdict.kind:
-                sample, seconds = outcome.samples[cell, measure], measure in expressions.SECONDS
-                trials = block.reference_trials if paper is None else outcome.bench.trials_of(block)[0]
-                lines.append(
-                    [
-                        row,
-                        *([f"{value}"] if outcome.bench.columns else []),
-                        theirs(paper, "  ").strip() or theirs(reference, "{}"),
-                        middle(sample).partition(",")[0] if block.center == "median" else ours(sample),
-                        "" if seconds else between(sample, trials, block.center),
-                        " ".join(filter(None, (MARKS[verdict.kind], verdict.text * (verdict.kind != NONE)))),
-                    ]
-                )
+        lines = [
+            [cell.row, *([f"{cell.value}"] if columns else []), *compared_cell(outcome, block, cell, measure)]
+            for cell in cells
+            if outcome.verdict(cell, measure)[2].kind
+        ]
         if lines:
-            varied = [setting_title(outcome.bench.columns.short)] if outcome.bench.columns else []
-            yield Table(
-                ["method", *varied, "paper", f"here: {expressions.title(measure)}", "95 %", "verdict"], lines, []
-            )
+            head = ["method", *varied, "paper", f"here: {expressions.title(measure)}", "95 %", "verdict"]
+            yield Table(head, lines, [])
+
+
+def compared_cell(outcome: Outcome, block: Block, cell: Cell, measure: str) -> list[str]:
+    """The other number, ours, the interval and the verdict of a cell."""
+    paper, reference, verdict = outcome.verdict(cell, measure)
+    sample = outcome.samples[cell, measure]
+    trials = block.reference_trials if paper is None else outcome.bench.trials_of(block)[0]
+    return [
+        theirs(paper, ("", "")) or theirs(reference, "{}"),
+        middle(sample).partition(",")[0] if block.center == "median" else ours(sample),
+        "" if measure in expressions.SECONDS else between(sample, trials, block.center),
+        verdict_text(verdict),
+    ]
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """The mark and the text of a verdict."""
+    return " ".join(filter(None, (MARKS[verdict.kind], verdict.text if verdict.kind != NONE else "")))
 
 
 def between(sample: Sample, trials: float, center: str) -> str:
@@ -121,13 +128,11 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
         for cell, measure in cells:
             paper, reference, verdict = outcome.verdict(cell, measure)
             sample = outcome.samples[cell, measure]
-            text = verdict.text if verdict.kind != NONE else ""
             parts = (
                 middle(sample) if block.center == "median" else ours(sample),
                 theirs(paper, "[]"),
                 theirs(reference, "{}"),
-                MARKS[verdict.kind],
-                text,
+                verdict_text(verdict),
             )
             line.append(" ".join(filter(None, parts)))
             if sample.reason:
@@ -182,7 +187,7 @@ def middle(sample: Sample) -> str:
     return f"{shown[0]}, half in {shown[1]} to {shown[2]}"
 
 
-def theirs(number: Number | None, brackets: str) -> str:
+def theirs(number: Number | None, brackets: Sequence[str]) -> str:
     """The paper's number in brackets."""
     if number is None:
         return ""

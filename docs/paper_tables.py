@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,7 @@ Methods without a number in the paper: `python -m benchmarks tables {folder}`.""
 
 def pages(table: Table, outcomes: dict[str, Any]) -> dict[str, list[str]]:
     """Path in docs -> lines of the page of each paper; ``outcomes`` is docs/outcomes.py."""
-    from tomllib import loads
-
-    told = loads((Path(__file__).parent / "outcomes.toml").read_text("utf-8"))["paper"]
+    told = tomllib.loads((Path(__file__).parent / "outcomes.toml").read_text("utf-8"))["paper"]
     return {
         f"studies/tables-{folder}.md": list(lines(table, outcomes, folder, told[folder]))
         for folder in told
